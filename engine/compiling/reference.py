@@ -8,7 +8,7 @@ from engine.compiling.compiled import FunctionReference
 from engine.compiling.executable import ArgumentConverter, Function
 from engine.compiling.pickled_function import PickledProgram, origin
 from engine.compiling.request import Interface
-from engine.tensor.creation import tensor
+from engine.tensor.makers import tensor
 
 
 def load_function_of(reference: FunctionReference, name: str) -> Function:

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from engine.errors import NullGradientError
-from engine.scalar.arithmetic import add, mul, neg, sqr, sub, true_div
+from engine.scalar.arithmetic import add, mul, neg, sign, sqr, sub, true_div
 from engine.scalar.exponential import exp, log, log1p
 from engine.scalar.gamma import erf, gammaln
 from engine.scalar.op import ApplyScalarOp, ScalarOp
@@ -119,6 +119,16 @@ def _of_jv(apply: ApplyScalarOp, output: Any, v: Any, x: Any) -> Any:
     return apply(mul, 0.5, apply(sub, below, above))
 
 
+def _of_ive(apply: ApplyScalarOp, output: Any, v: Any, x: Any) -> Any:
+    around = apply(add, apply(ive, apply(sub, v, 1), x), apply(ive, apply(add, v, 1), x))
+    return apply(sub, apply(mul, 0.5, around), apply(mul, apply(sign, x), output))
+
+
+def _of_kve(apply: ApplyScalarOp, output: Any, v: Any, x: Any) -> Any:
+    around = apply(add, apply(kve, apply(sub, v, 1), x), apply(kve, apply(add, v, 1), x))
+    return apply(sub, output, apply(mul, 0.5, around))
+
+
 def _of_gammainc(apply: ApplyScalarOp, output: Any, k: Any, x: Any) -> Any:
     power = apply(sub, apply(mul, apply(sub, k, 1), apply(log, x)), x)
     return apply(exp, apply(sub, power, apply(gammaln, k)))
@@ -164,6 +174,8 @@ _SLOPES: dict[tuple[str, int], Callable[..., Any]] = {
     ("j0", 0): _of_j0,
     ("j1", 0): _of_j1,
     ("jv", 1): _of_jv,
+    ("ive", 1): _of_ive,
+    ("kve", 1): _of_kve,
     ("gammainc", 1): _of_gammainc,
     ("gammaincc", 1): _of_gammaincc,
     ("betainc", 2): _of_betainc,

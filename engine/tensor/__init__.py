@@ -2,7 +2,7 @@
 
 import sys
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from engine.tensor import indexing, optimize, subtensor, variable
 from engine.tensor.conversion import as_tensor_variable, constant
@@ -11,11 +11,27 @@ from engine.tensor.creation import (
     ARange,
     alloc,
     arange,
+    full,
+    full_like,
+    ones,
+    ones_like,
+    zeros,
+    zeros_like,
+)
+from engine.tensor.diagonal import diag, diagonal, eye, trace, tri, tril, triu
+from engine.tensor.elemwise import DimShuffle, Elemwise, cast, dimshuffle
+from engine.tensor.indexing import inc_subtensor, set_subtensor
+from engine.tensor.later import LATER, MODULES
+from engine.tensor.makers import (
     bcol,
     bmatrix,
     brow,
     bscalar,
     btensor3,
+    btensor4,
+    btensor5,
+    btensor6,
+    btensor7,
     bvector,
     col,
     dcol,
@@ -23,47 +39,62 @@ from engine.tensor.creation import (
     drow,
     dscalar,
     dtensor3,
+    dtensor4,
+    dtensor5,
+    dtensor6,
+    dtensor7,
     dvector,
     fcol,
     fmatrix,
     frow,
     fscalar,
     ftensor3,
-    full,
-    full_like,
+    ftensor4,
+    ftensor5,
+    ftensor6,
+    ftensor7,
     fvector,
     icol,
     imatrix,
     irow,
     iscalar,
     itensor3,
+    itensor4,
+    itensor5,
+    itensor6,
+    itensor7,
     ivector,
     lcol,
     lmatrix,
     lrow,
     lscalar,
     ltensor3,
+    ltensor4,
+    ltensor5,
+    ltensor6,
+    ltensor7,
     lvector,
     matrix,
-    ones,
-    ones_like,
     row,
     scalar,
     tensor,
     tensor3,
+    tensor4,
+    tensor5,
+    tensor6,
+    tensor7,
     vector,
     wcol,
     wmatrix,
     wrow,
     wscalar,
     wtensor3,
+    wtensor4,
+    wtensor5,
+    wtensor6,
+    wtensor7,
     wvector,
-    zeros,
-    zeros_like,
 )
-from engine.tensor.diagonal import diag, diagonal, eye, trace, tri, tril, triu
-from engine.tensor.elemwise import DimShuffle, Elemwise, cast, dimshuffle
-from engine.tensor.indexing import inc_subtensor, set_subtensor
 from engine.tensor.masks import FlatNonzero, flatnonzero, nonzero, where
 from engine.tensor.math import (
     abs,
@@ -190,39 +221,22 @@ from engine.tensor.subtensor import AdvancedIncSubtensor1, AdvancedSubtensor1, W
 from engine.tensor.type import TensorType, is_data, tensor_type
 from engine.tensor.variable import TensorConstant, TensorVariable
 
-if TYPE_CHECKING:
-    from engine.inner.special import LogSoftmax, LogSumExp, Softmax, log_softmax, logsumexp, softmax
-    from engine.tensor import linalg
-    from engine.tensor.joining import Join, concatenate, join, stack
-    from engine.tensor.ordering import Argmax, Argmin, ArgSortOp, SortOp, argmax, argmin, argsort, sort
-    from engine.tensor.products import Dot, dot, matmul, outer
-    from engine.tensor.quantifiers import all, any
-
 __all__ = [
     "ARange",
     "AdvancedIncSubtensor1",
     "AdvancedSubtensor1",
     "Alloc",
-    "ArgSortOp",
-    "Argmax",
-    "Argmin",
     "CumOp",
     "DimShuffle",
-    "Dot",
     "Elemwise",
     "FlatNonzero",
     "IncSubtensor",
-    "Join",
-    "LogSoftmax",
-    "LogSumExp",
     "MakeVector",
     "Max",
     "Min",
     "Prod",
     "Reshape",
     "Shape_i",
-    "Softmax",
-    "SortOp",
     "Subtensor",
     "Sum",
     "TensorConstant",
@@ -231,10 +245,8 @@ __all__ = [
     "WrapIndex",
     "abs",
     "add",
-    "all",
     "alloc",
     "and_",
-    "any",
     "arange",
     "arccos",
     "arccosh",
@@ -243,9 +255,6 @@ __all__ = [
     "arctan",
     "arctan2",
     "arctanh",
-    "argmax",
-    "argmin",
-    "argsort",
     "as_tensor_variable",
     "bcol",
     "betainc",
@@ -254,12 +263,15 @@ __all__ = [
     "brow",
     "bscalar",
     "btensor3",
+    "btensor4",
+    "btensor5",
+    "btensor6",
+    "btensor7",
     "bvector",
     "cast",
     "ceil",
     "clip",
     "col",
-    "concatenate",
     "constant",
     "cos",
     "cosh",
@@ -271,10 +283,13 @@ __all__ = [
     "digamma",
     "dimshuffle",
     "dmatrix",
-    "dot",
     "drow",
     "dscalar",
     "dtensor3",
+    "dtensor4",
+    "dtensor5",
+    "dtensor6",
+    "dtensor7",
     "dvector",
     "eq",
     "erf",
@@ -298,6 +313,10 @@ __all__ = [
     "frow",
     "fscalar",
     "ftensor3",
+    "ftensor4",
+    "ftensor5",
+    "ftensor6",
+    "ftensor7",
     "full",
     "full_like",
     "fvector",
@@ -324,32 +343,35 @@ __all__ = [
     "isinf",
     "isnan",
     "itensor3",
+    "itensor4",
+    "itensor5",
+    "itensor6",
+    "itensor7",
     "ive",
     "ivector",
     "j0",
     "j1",
-    "join",
     "jv",
     "kve",
     "lcol",
     "le",
-    "linalg",
     "lmatrix",
     "log",
+    "log10",
     "log1mexp",
     "log1p",
     "log2",
-    "log10",
-    "log_softmax",
     "logaddexp",
     "logit",
-    "logsumexp",
     "lrow",
     "lscalar",
     "lt",
     "ltensor3",
+    "ltensor4",
+    "ltensor5",
+    "ltensor6",
+    "ltensor7",
     "lvector",
-    "matmul",
     "matrix",
     "max",
     "maximum",
@@ -366,7 +388,6 @@ __all__ = [
     "ones_like",
     "optimize",
     "or_",
-    "outer",
     "owens_t",
     "pow",
     "power",
@@ -386,13 +407,10 @@ __all__ = [
     "sin",
     "sinh",
     "size",
-    "softmax",
     "softplus",
-    "sort",
     "sqr",
     "sqrt",
     "squeeze",
-    "stack",
     "std",
     "sub",
     "subtensor",
@@ -402,6 +420,10 @@ __all__ = [
     "tanh",
     "tensor",
     "tensor3",
+    "tensor4",
+    "tensor5",
+    "tensor6",
+    "tensor7",
     "tensor_type",
     "trace",
     "transpose",
@@ -419,32 +441,27 @@ __all__ = [
     "wrow",
     "wscalar",
     "wtensor3",
+    "wtensor4",
+    "wtensor5",
+    "wtensor6",
+    "wtensor7",
     "wvector",
     "xor",
     "zeros",
     "zeros_like",
+    *LATER,
 ]
-
-_LATER = {
-    name: module
-    for module, names in {
-        "engine.inner.special": "LogSoftmax LogSumExp Softmax log_softmax logsumexp softmax",
-        "engine.tensor.joining": "Join concatenate join stack",
-        "engine.tensor.ordering": "Argmax Argmin ArgSortOp SortOp argmax argmin argsort sort",
-        "engine.tensor.products": "Dot dot matmul outer",
-        "engine.tensor.quantifiers": "all any",
-    }.items()
-    for name in names.split()
-}
-"""Public names that many models do not use, by their modules: imported when first used. Ops that hold a
-graph are above this package."""
 
 variable.operations = sys.modules[__name__]
 
 
 def __getattr__(name: str) -> Any:
-    if name == "linalg":  # imported for models that use it
-        return import_module("engine.tensor.linalg")
-    if name not in _LATER:
+    module = LATER.get(name)
+    if module is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(_LATER[name]), name)
+    found = import_module(module)
+    return found if name in MODULES else getattr(found, name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *LATER})

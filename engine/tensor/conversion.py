@@ -11,6 +11,7 @@ import numpy as np
 
 from engine.graph.variables import Constant, Variable
 from engine.scalar.promotion import weak_dtype
+from engine.tensor import variable
 from engine.tensor.type import TensorType, check_dtype, is_data, is_masked, tensor_type
 from engine.tensor.variable import TensorConstant, TensorVariable
 
@@ -38,7 +39,9 @@ def _to_array(value: Any, dtype: Any) -> np.ndarray:
     if is_masked(value):
         raise TypeError("Making a constant of a masked array: its mask would be lost; fill it first")
     if isinstance(value, list | tuple) and _holds_variables(value):
-        raise TypeError("Making a constant of a list that contains variables: use stack for a tensor of them")
+        raise TypeError(
+            "Making a constant of a list that contains variables: as_tensor makes a tensor of them"
+        )
     try:
         data = np.asarray(value)
     except ValueError as error:
@@ -58,14 +61,25 @@ def _holds_variables(value: Sequence[Any]) -> bool:
     )
 
 
+def _stacked(items: Sequence[Any]) -> Any:
+    """Return the tensor of variables, numbers and lists of them, along a new first axis."""
+    parts = [v if type(v) in _WEAK else as_tensor_variable(v) for v in items]
+    dtypes = tuple([v.type.dtype for v in parts if isinstance(v, Variable)])
+    tensors = [v if isinstance(v, Variable) else number(v, weak_dtype(v, dtypes)) for v in parts]
+    return variable.operations.stack(tensors)
+
+
 def as_tensor_variable(
     value: Any, name: str | None = None, ndim: int | None = None, dtype: Any = None
 ) -> Any:
     """Return `value` as a tensor variable: a variable itself, anything else converted by `constant`.
 
-    With `ndim`, axes of length 1 are prepended to a variable that has fewer. Raises TypeError for a
+    A list or tuple with variables becomes a tensor of their common dtype, in which Python numbers have no
+    say. With `ndim`, axes of length 1 are prepended to a variable that has fewer. Raises TypeError for a
     variable of another kind of type, or of another dtype than `dtype`.
     """
+    if isinstance(value, list | tuple) and _holds_variables(value):
+        return as_tensor_variable(_stacked(value), name, ndim, dtype)
     if not isinstance(value, Variable):
         return constant(value, name, ndim, dtype)
     if not isinstance(value.type, TensorType):
@@ -73,6 +87,9 @@ def as_tensor_variable(
     if dtype is not None and value.type.dtype != check_dtype(dtype):
         raise TypeError(f"Using {value} of dtype {value.type.dtype} as {dtype}: cast it with astype")
     return value if ndim is None else pad(value, ndim)
+
+
+as_tensor = as_tensor_variable
 
 
 def as_tensors(values: Sequence[Any]) -> list[Any]:
@@ -109,14 +126,14 @@ def _number(kind: str, bits: Any, dtype: str, ndim: int) -> TensorConstant:
     return TensorConstant(tensor_type(dtype, data.shape), data)
 
 
-def pad(variable: Any, ndim: int) -> Any:
-    """Return `variable` with axes of length 1 prepended until it has `ndim` axes."""
-    missing = ndim - variable.type.ndim
+def pad(tensor: Any, ndim: int) -> Any:
+    """Return `tensor` with axes of length 1 prepended until it has `ndim` axes."""
+    missing = ndim - tensor.type.ndim
     if missing < 0:
-        raise ValueError(f"Using {variable} of type {variable.type} with {ndim} dimensions: it has more")
+        raise ValueError(f"Using {tensor} of type {tensor.type} with {ndim} dimensions: it has more")
     if missing == 0:
-        return variable
-    if isinstance(variable, Constant) and not is_data(variable):
-        data = variable.data.reshape((1,) * missing + variable.data.shape)
-        return TensorConstant(tensor_type(variable.type.dtype, data.shape), data)
-    return TensorVariable.dimshuffle(variable, *["x"] * missing, *range(variable.type.ndim))
+        return tensor
+    if isinstance(tensor, Constant) and not is_data(tensor):
+        data = tensor.data.reshape((1,) * missing + tensor.data.shape)
+        return TensorConstant(tensor_type(tensor.type.dtype, data.shape), data)
+    return TensorVariable.dimshuffle(tensor, *["x"] * missing, *range(tensor.type.ndim))

@@ -1,9 +1,4 @@
-"""New tensors: input variables, filled tensors and ranges.
-
-`scalar`, `vector`, `matrix`, `row`, `col` and `tensor3` make variables of any dtype. A prefix fixes
-it: d float64, f float32, b int8, w int16, i int32, l int64. A row's first length and a column's second
-are 1, so they broadcast.
-"""
+"""New tensors: filled ones and ranges."""
 
 from __future__ import annotations
 
@@ -13,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from cachegraph.fingerprint.registry import register_record
 from engine.graph.apply import Apply
 from engine.graph.op import Op
 from engine.graph.variables import Constant, Variable
@@ -26,57 +20,7 @@ from engine.tensor.math import abs as absolute
 from engine.tensor.math import add, and_, ceil, eq, fill, gt, lt, maximum, mul, neq, sub, switch, true_div
 from engine.tensor.reduction import sum as sum_over
 from engine.tensor.shape import lengths_of
-from engine.tensor.type import check_dtype, static_shape, tensor_type
-
-
-def tensor(name: str | None = None, dtype: Any = "float64", shape: Sequence[int | None] = ()) -> Any:
-    """Return a new variable. `shape` has a length or None for each axis; only a length of 1 broadcasts."""
-    return tensor_type(check_dtype(dtype), static_shape(shape)).make_variable(name)
-
-
-class VariableMaker:
-    """A function `maker(name)` that makes a variable; a call may override its `dtype` and `shape`."""
-
-    def __init__(self, shape: tuple[int | None, ...], dtype: str = "float64") -> None:
-        self.shape = shape
-        self.dtype = dtype
-
-    def __call__(
-        self, name: str | None = None, dtype: Any = None, shape: Sequence[int | None] | None = None
-    ) -> Any:
-        lengths = self.shape if shape is None else static_shape(shape)
-        if len(lengths) != len(self.shape):
-            raise ValueError(
-                f"Making {name}: {len(self.shape)} lengths are needed, shape {lengths} was given"
-            )
-        return tensor(name, self.dtype if dtype is None else dtype, lengths)
-
-
-register_record(VariableMaker, ("shape", "dtype"))  # users' Ops have such itypes
-
-_VECTOR, _MATRIX, _ROW, _COL, _TENSOR3 = (None,), (None, None), (1, None), (None, 1), (None, None, None)
-
-scalar, vector, matrix = VariableMaker(()), VariableMaker(_VECTOR), VariableMaker(_MATRIX)
-row, col, tensor3 = VariableMaker(_ROW), VariableMaker(_COL), VariableMaker(_TENSOR3)
-
-dscalar, fscalar = VariableMaker((), "float64"), VariableMaker((), "float32")
-bscalar, wscalar = VariableMaker((), "int8"), VariableMaker((), "int16")
-iscalar, lscalar = VariableMaker((), "int32"), VariableMaker((), "int64")
-dvector, fvector = VariableMaker(_VECTOR, "float64"), VariableMaker(_VECTOR, "float32")
-bvector, wvector = VariableMaker(_VECTOR, "int8"), VariableMaker(_VECTOR, "int16")
-ivector, lvector = VariableMaker(_VECTOR, "int32"), VariableMaker(_VECTOR, "int64")
-dmatrix, fmatrix = VariableMaker(_MATRIX, "float64"), VariableMaker(_MATRIX, "float32")
-bmatrix, wmatrix = VariableMaker(_MATRIX, "int8"), VariableMaker(_MATRIX, "int16")
-imatrix, lmatrix = VariableMaker(_MATRIX, "int32"), VariableMaker(_MATRIX, "int64")
-drow, frow = VariableMaker(_ROW, "float64"), VariableMaker(_ROW, "float32")
-brow, wrow = VariableMaker(_ROW, "int8"), VariableMaker(_ROW, "int16")
-irow, lrow = VariableMaker(_ROW, "int32"), VariableMaker(_ROW, "int64")
-dcol, fcol = VariableMaker(_COL, "float64"), VariableMaker(_COL, "float32")
-bcol, wcol = VariableMaker(_COL, "int8"), VariableMaker(_COL, "int16")
-icol, lcol = VariableMaker(_COL, "int32"), VariableMaker(_COL, "int64")
-dtensor3, ftensor3 = VariableMaker(_TENSOR3, "float64"), VariableMaker(_TENSOR3, "float32")
-btensor3, wtensor3 = VariableMaker(_TENSOR3, "int8"), VariableMaker(_TENSOR3, "int16")
-itensor3, ltensor3 = VariableMaker(_TENSOR3, "int32"), VariableMaker(_TENSOR3, "int64")
+from engine.tensor.type import check_dtype, tensor_type
 
 
 def zeros_like(x: Any, dtype: Any = None) -> Any:
@@ -87,6 +31,9 @@ def zeros_like(x: Any, dtype: Any = None) -> Any:
 def ones_like(x: Any, dtype: Any = None) -> Any:
     """Return ones in the shape of `x`, in its dtype unless one is given."""
     return _filled(x, 1, dtype)
+
+
+empty_like = zeros_like
 
 
 def _filled(x: Any, value: int, dtype: Any) -> Any:
@@ -231,6 +178,10 @@ def zeros(shape: Any, dtype: Any = "float64") -> Any:
 def ones(shape: Any, dtype: Any = "float64") -> Any:
     """Return ones. `shape` is a length, a tuple of lengths or a vector of known length."""
     return full(shape, number(1, check_dtype(dtype)))
+
+
+empty = zeros
+"""What is undefined is zero here."""
 
 
 def full_like(x: Any, fill_value: Any, dtype: Any = None) -> Any:

@@ -100,6 +100,9 @@ def diagonal(x: Any, k: int = 0) -> Any:
     return x[_places(shape_i(x, 0), shape_i(x, 1), _whole(k))]
 
 
+extract_diag = diagonal
+
+
 def diag(v: Any, k: int = 0) -> Any:
     """Return the square matrix with the vector `v` on its diagonal `k`; of a matrix, return that diagonal."""
     v = as_tensor_variable(v)
@@ -113,3 +116,22 @@ def diag(v: Any, k: int = 0) -> Any:
 def trace(x: Any) -> Any:
     """Return the sum of the main diagonal of a matrix."""
     return sum_over(diagonal(x))
+
+
+def identity_like(x: Any, dtype: Any = None) -> Any:
+    """Return a matrix of the shape of the matrix `x` with ones on its main diagonal."""
+    x = as_tensor_variable(x)
+    return eye(shape_i(x, 0), shape_i(x, 1), 0, dtype or x.type.dtype)
+
+
+def fill_diagonal(a: Any, val: Any) -> Any:
+    """Return the matrix `a` with `val` on its main diagonal."""
+    return fill_diagonal_offset(a, val, 0)
+
+
+def fill_diagonal_offset(a: Any, val: Any, offset: int) -> Any:
+    """Return the matrix `a` with `val` on the diagonal `offset` places above the main one."""
+    a = as_tensor_variable(a)
+    if a.type.ndim != 2:
+        raise TypeError(f"Filling a diagonal of {a} of type {a.type}: it must have 2 dimensions")
+    return a[_places(shape_i(a, 0), shape_i(a, 1), _whole(offset))].set(cast(val, a.type.dtype))

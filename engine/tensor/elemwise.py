@@ -51,6 +51,15 @@ class Elemwise(Op):
         types = _output_types(self, tuple([variable.type for variable in tensors]))
         return Apply(self, tensors, [type.make_variable() for type in types])
 
+    def __call__(self, *inputs: Any, **options: Any) -> Any:
+        """Apply this Op; sums and products take any number of arguments, from left to right."""
+        if self.scalar_op in (add, mul) and inputs:
+            while len(inputs) > 2:
+                inputs = (super().__call__(*inputs[:2]), *inputs[2:])
+            if len(inputs) == 1:
+                return as_tensor_variable(inputs[0])
+        return super().__call__(*inputs, **options)
+
     def perform(self, node: Apply, inputs: Sequence[Any], output_storage: Sequence[list[Any]]) -> None:
         types = [variable.type for variable in node.inputs]
         shape = broadcast_lengths(str(self), types, [value.shape for value in inputs])

@@ -63,6 +63,11 @@ def shape_i(x: Any, i: int) -> Any:
     return _shape_i_op(axis).make_node(x).outputs[0] if known is None else number(known, "int64")
 
 
+def lengths_known(x: Any) -> list[Any]:
+    """Return the lengths of `x`: ints where its type has them, otherwise 0-d int64s."""
+    return [shape_i(x, axis) if known is None else known for axis, known in enumerate(x.type.shape)]
+
+
 def size_over(x: Any, axes: Sequence[int]) -> Any:
     """Return the number of elements of `x` over `axes` as a 0-d int64; static lengths are multiplied now."""
     known = prod([length for axis in axes if (length := x.type.shape[axis]) is not None])

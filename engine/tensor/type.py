@@ -142,6 +142,15 @@ class TensorType(Type):
     def make_constant(self, value: Any, name: str | None = None) -> TensorConstant:
         return TensorConstant(self, self.filter(value), name)
 
+    def __call__(self, name: str | None = None, dtype: Any = None, shape: Any = None) -> Any:
+        """Return a new variable, of this type unless another `dtype` or `shape` is given."""
+        if dtype is None and shape is None:
+            return self.make_variable(name)
+        lengths = self.shape if shape is None else static_shape(shape)
+        if len(lengths) != self.ndim:
+            raise ValueError(f"Making {name}: {self.ndim} lengths are needed, shape {lengths} was given")
+        return tensor_type(check_dtype(dtype or self.dtype), lengths).make_variable(name)
+
     def clone(self, dtype: str | None = None, shape: Sequence[int | None] | None = None) -> TensorType:
         """Return this type with another dtype or static shape."""
         return tensor_type(dtype or self.dtype, self.shape if shape is None else tuple(shape))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
@@ -29,6 +29,17 @@ def _operators(name: str) -> tuple[Callable[[Any, Any], Any], Callable[[Any, Any
         return getattr(operations, name)(other, self)
 
     return operator, reflected
+
+
+def _method(name: str) -> Callable[..., Any]:
+    """Return the method that applies the operation `name` to a tensor and further arguments."""
+
+    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
+        return getattr(operations, name)(self, *args, **kwargs)
+
+    method.__name__ = name
+    method.__doc__ = f"Return `{name}` of this tensor; further arguments are those of the function."
+    return method
 
 
 class TensorVariable(Variable):
@@ -105,8 +116,16 @@ class TensorVariable(Variable):
     def __len__(self) -> NoReturn:
         raise TypeError(f"Taking the length of {self}: it is known when the graph runs; use shape_i(x, 0)")
 
-    def __iter__(self) -> NoReturn:
-        raise TypeError(f"Iterating over {self}: its length is known when the graph runs; index it instead")
+    def __iter__(self) -> Iterator[Any]:
+        """Return an iterator over the elements of the first axis. Raises TypeError unless its static length
+        is known.
+        """
+        length = self.type.shape[0] if self.type.ndim else None
+        if length is None:
+            raise TypeError(
+                f"Iterating over {self}: its length is known when the graph runs; index it instead"
+            )
+        return iter([self[position] for position in range(length)])
 
     def __getitem__(self, index: Any) -> Any:
         return operations.indexing.get_item(self, index)
@@ -186,29 +205,65 @@ class TensorVariable(Variable):
         """Return the tensor cast to `dtype`."""
         return operations.cast(self, dtype)
 
-    def exp(self) -> Any:
-        """Return e to the power of each element."""
-        return operations.exp(self)
+    abs, ceil, floor, trunc, conj, conjugate = map(_method, "abs ceil floor trunc conj conjugate".split())
+    exp, exp2, expm1, log, log10 = map(_method, "exp exp2 expm1 log log10".split())
+    log1p, log2, sqrt, deg2rad, rad2deg = map(_method, "log1p log2 sqrt deg2rad rad2deg".split())
+    sin, cos, tan, arcsin, arccos, arctan = map(_method, "sin cos tan arcsin arccos arctan".split())
+    sinh, cosh, tanh, arcsinh, arccosh, arctanh = map(
+        _method, "sinh cosh tanh arcsinh arccosh arctanh".split()
+    )
+    all, any, prod, ptp, std, var = map(_method, "all any prod ptp std var".split())
+    argmax, argmin, argsort, sort, searchsorted = map(
+        _method, "argmax argmin argsort sort searchsorted".split()
+    )
+    cumprod, cumsum, diagonal, trace, repeat = map(_method, "cumprod cumsum diagonal trace repeat".split())
+    clip, squeeze, swapaxes, take, nonzero_values = map(
+        _method, "clip squeeze swapaxes take nonzero_values".split()
+    )
+    copy = _method("tensor_copy")
+    __divmod__ = _method("divmod")
+    __ceil__, __floor__, __trunc__ = map(_method, "ceil floor trunc".split())
 
-    def log(self) -> Any:
-        """Return the natural logarithm of each element."""
-        return operations.log(self)
+    def __rdivmod__(self, other: Any) -> Any:
+        return operations.divmod(other, self)
 
-    def sqrt(self) -> Any:
-        """Return the square root of each element."""
-        return operations.sqrt(self)
+    def round(self, mode: str | None = None) -> Any:
+        """Return the elements rounded to whole numbers, halves to even ones unless `mode` says
+        "half_away_from_zero".
+        """
+        if mode not in (None, "half_to_even", "half_away_from_zero"):
+            raise NotImplementedError(
+                f"Rounding: mode {mode!r} is neither half_to_even nor half_away_from_zero"
+            )
+        name = "round_half_away_from_zero" if mode == "half_away_from_zero" else "round"
+        return getattr(operations, name)(self)
 
-    def sin(self) -> Any:
-        """Return the sine of each element."""
-        return operations.sin(self)
+    def fill(self, value: Any) -> Any:
+        """Return a tensor of this shape whose elements are `value`."""
+        return operations.fill(self, value)
 
-    def cos(self) -> Any:
-        """Return the cosine of each element."""
-        return operations.cos(self)
+    def compress(self, condition: Any, axis: int | None = None) -> Any:
+        """Return the slices along `axis` where the vector `condition` is true."""
+        return operations.compress(condition, self, axis)
 
-    def tanh(self) -> Any:
-        """Return the hyperbolic tangent of each element."""
-        return operations.tanh(self)
+    def norm(self, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Any:
+        """Return the norm of vectors, or with two axes of matrices."""
+        return operations.linalg.norm(self, ord, axis, keepdims)
+
+    @property
+    def mT(self) -> Any:
+        """The tensor with its last two axes exchanged."""
+        return operations.matrix_transpose(self)
+
+    @property
+    def real(self) -> Any:
+        """The real parts of the elements: the tensor itself."""
+        return operations.real(self)
+
+    @property
+    def imag(self) -> Any:
+        """The imaginary parts of the elements: zeros."""
+        return operations.imag(self)
 
     def zeros_like(self, dtype: str | None = None) -> Any:
         """Return zeros in the shape of this tensor."""

@@ -23,10 +23,8 @@ from engine.tensor import (
     AdvancedSubtensor1,
     Alloc,
     DimShuffle,
-    Dot,
     Elemwise,
     IncSubtensor,
-    Join,
     MakeVector,
     Reshape,
     Shape_i,
@@ -36,8 +34,10 @@ from engine.tensor import (
 )
 from engine.tensor.conversion import as_tensor_variable, number
 from engine.tensor.elemwise import cast
+from engine.tensor.joining import Join
 from engine.tensor.linalg import Cholesky, Solve, SolveTriangular
 from engine.tensor.matching import scalar_value, tensor_type_of
+from engine.tensor.products import Dot
 from engine.tensor.reduction import Reduction
 from engine.tensor.shape import is_length
 from engine.tensor.slicing import FULL, INTEGER, parts_of

@@ -5,6 +5,7 @@ because a matrix is singular or not positive definite, the result is NaN, as in 
 """
 
 from engine.tensor.linalg.factorizations import Cholesky, SLogDet, cholesky, det, slogdet
+from engine.tensor.linalg.matrices import kron, matrix_dot, matrix_power, norm, trace
 from engine.tensor.linalg.solvers import Solve, SolveTriangular, cho_solve, inv, solve, solve_triangular
 
 __all__ = [
@@ -16,7 +17,12 @@ __all__ = [
     "cholesky",
     "det",
     "inv",
+    "kron",
+    "matrix_dot",
+    "matrix_power",
+    "norm",
     "slogdet",
     "solve",
     "solve_triangular",
+    "trace",
 ]

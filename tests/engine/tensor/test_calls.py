@@ -375,7 +375,7 @@ NO_INDICES: list[Any] = [
     ),
     *((FULL,) * 4, (Ellipsis, Ellipsis), np.zeros((2, 3, 4, 1), bool), [[0], [0, 1]], [0, [1]], [0, None]),
     *([slice(0, 1)], 10**30, 2**63, np.array([2**63], np.uint64), np.ma.array([0, 1], mask=[0, 1]), x),
-    *(pt.constant(1.5), pt.vector("f"), slice(pt.scalar("g")), [n, 0]),
+    *(pt.constant(1.5), pt.vector("f"), slice(pt.scalar("g"))),
 ]
 
 
@@ -398,6 +398,12 @@ def test_an_index_comes_in_every_form(position):
     np.testing.assert_array_equal(value_of(x[index]), X[_numpys(index)])
     np.testing.assert_array_equal(value_of(x[index].set(0.5)), _changed(index, True))
     np.testing.assert_array_equal(value_of(x[index].inc(0.5)), _changed(index, False))
+
+
+def test_a_list_with_a_variable_is_an_index():
+    found = engine.function([x, n], [x[[n, 0]], x[[n, 0]].set(0.5)], mode="NUMPY")(X, 1)
+    np.testing.assert_array_equal(found[0], X[[1, 0]])
+    np.testing.assert_array_equal(found[1], np.full_like(X, 0.5))
 
 
 def test_what_is_no_index_is_refused_where_it_is_given():

@@ -1,0 +1,50 @@
+"""Comparisons with tolerance, tests for infinities, and numpy's names of comparisons."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from engine.scalar.promotion import FLOATS
+from engine.tensor.conversion import as_tensor_variable
+from engine.tensor.creation import ones_like
+from engine.tensor.math import abs as absolute
+from engine.tensor.math import add, and_, eq, ge, gt, invert, isinf, isnan, le, lt, mul, neq, or_, sub, xor
+from engine.tensor.quantifiers import all as all_over
+
+equal, not_equal, less, less_equal, greater, greater_equal = eq, neq, lt, le, gt, ge
+bitwise_and, bitwise_or, bitwise_xor, bitwise_not = and_, or_, xor, invert
+
+
+def isfinite(x: Any) -> Any:
+    """Return True for each element that is neither infinite nor NaN."""
+    x = as_tensor_variable(x)
+    if x.type.dtype not in FLOATS:
+        return ones_like(x, "bool")
+    return and_(invert(isnan(x)), invert(isinf(x)))
+
+
+def isposinf(x: Any) -> Any:
+    """Return True for each element that is positive infinity."""
+    return eq(x, np.inf)
+
+
+def isneginf(x: Any) -> Any:
+    """Return True for each element that is negative infinity."""
+    return eq(x, -np.inf)
+
+
+def isclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bool = False) -> Any:
+    """Return True where `a` differs from `b` by no more than `atol + rtol * abs(b)`, or both are the same
+    infinity; with `equal_nan` also where both are NaN.
+    """
+    a, b = as_tensor_variable(a), as_tensor_variable(b)
+    near = le(absolute(sub(a, b)), add(atol, mul(rtol, absolute(b))))
+    found = or_(and_(near, isfinite(b)), eq(a, b))
+    return or_(found, and_(isnan(a), isnan(b))) if equal_nan else found
+
+
+def allclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bool = False) -> Any:
+    """Return a 0-d bool: True if `isclose` is for all elements."""
+    return all_over(isclose(a, b, rtol, atol, equal_nan))

@@ -1,0 +1,77 @@
+"""Products of tensors over chosen axes, by `dot` and by sums of products."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from engine.tensor.axes import axes_of, numbers_of
+from engine.tensor.conversion import as_tensor_variable
+from engine.tensor.elemwise import cast, dimshuffle
+from engine.tensor.math import mul
+from engine.tensor.products import dot
+from engine.tensor.reduction import sum as sum_over
+from engine.tensor.shape import expand_dims, reshape, shape_i, size_over
+
+dense_dot = dot
+
+
+def tensordot(a: Any, b: Any, axes: Any = 2) -> Any:
+    """Return the products of `a` and `b` summed over `axes`: the number of the last axes of `a` and the first
+    of `b`, or the axes of `a` and those of `b`.
+    """
+    a, b = as_tensor_variable(a), as_tensor_variable(b)
+    left, right = _axes_of_both(axes, a.type.ndim, b.type.ndim)
+    for first, second in zip(left, right, strict=True):
+        lengths = a.type.shape[first], b.type.shape[second]
+        if None not in lengths and lengths[0] != lengths[1]:
+            raise ValueError(
+                f"Multiplying tensors: axis {first} of {a.type} and axis {second} of {b.type} differ in length"
+            )
+    rows = [axis for axis in range(a.type.ndim) if axis not in left]
+    columns = [axis for axis in range(b.type.ndim) if axis not in right]
+    product = dot(_as_matrix(a, rows, left), _as_matrix(b, right, columns))
+    return reshape(product, [*(shape_i(a, axis) for axis in rows), *(shape_i(b, axis) for axis in columns)])
+
+
+def _axes_of_both(axes: Any, left: int, right: int) -> tuple[Sequence[int], Sequence[int]]:
+    doing = "Multiplying tensors"
+    if isinstance(axes, int):
+        if not 0 <= axes <= min(left, right):
+            raise ValueError(f"{doing} of {left} and {right} dimensions: they have not {axes} axes in common")
+        return range(left - axes, left), range(axes)
+    first, second = axes
+    found = axes_of(doing, numbers_of(doing, first), left), axes_of(doing, numbers_of(doing, second), right)
+    if len(found[0]) != len(found[1]):
+        raise ValueError(f"{doing}: the axes {first!r} and {second!r} are not as many")
+    return found
+
+
+def _as_matrix(x: Any, rows: Sequence[int], columns: Sequence[int]) -> Any:
+    moved = dimshuffle(x, [*rows, *columns])
+    return reshape(moved, (size_over(x, rows), size_over(x, columns)))
+
+
+def vecdot(x1: Any, x2: Any, dtype: Any = None) -> Any:
+    """Return the products of `x1` and `x2` summed over their last axis."""
+    return _as_dtype(sum_over(mul(x1, x2), -1), dtype)
+
+
+def matvec(x1: Any, x2: Any, dtype: Any = None) -> Any:
+    """Return the products of the matrices in the last two axes of `x1` with the vectors in the last of `x2`."""
+    x1, x2 = as_tensor_variable(x1), as_tensor_variable(x2)
+    if x1.type.ndim == 2 and x2.type.ndim == 1:
+        return _as_dtype(dot(x1, x2), dtype)
+    return vecdot(x1, expand_dims(x2, -2), dtype)
+
+
+def vecmat(x1: Any, x2: Any, dtype: Any = None) -> Any:
+    """Return the products of the vectors in the last axis of `x1` with the matrices in the last two of `x2`."""
+    x1, x2 = as_tensor_variable(x1), as_tensor_variable(x2)
+    if x1.type.ndim == 1 and x2.type.ndim == 2:
+        return _as_dtype(dot(x1, x2), dtype)
+    return _as_dtype(sum_over(mul(expand_dims(x1, -1), x2), -2), dtype)
+
+
+def _as_dtype(x: Any, dtype: Any) -> Any:
+    return x if dtype is None else cast(x, dtype)

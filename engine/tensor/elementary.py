@@ -1,0 +1,164 @@
+"""Elementwise functions that are a few of engine.tensor.math: roundings, angles, parts of numbers, and
+special functions given by others.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from engine.scalar.promotion import FLOATS
+from engine.tensor.conversion import as_tensor_variable
+from engine.tensor.creation import zeros_like
+from engine.tensor.elemwise import cast
+from engine.tensor.math import abs as absolute
+from engine.tensor.math import (
+    add,
+    arctan2,
+    eq,
+    exp,
+    floor_div,
+    gamma,
+    gammainc,
+    gammaincc,
+    ge,
+    identity,
+    isnan,
+    ive,
+    kve,
+    maximum,
+    minimum,
+    mod,
+    mul,
+    neg,
+    neq,
+    sign,
+    softplus,
+    sqr,
+    sub,
+    switch,
+    true_div,
+    trunc,
+)
+from engine.tensor.math import round as half_to_even
+
+square, sgn, int_div, log1pexp = sqr, sign, floor_div, softplus
+round_half_to_even, tensor_copy = half_to_even, identity
+
+_DEGREE = math.pi / 180
+_ROUNDINGS = ("half_to_even", "half_away_from_zero")
+
+
+def round_half_away_from_zero(x: Any) -> Any:
+    """Return `x` rounded to whole numbers, halves away from zero."""
+    x = as_tensor_variable(x)
+    whole = trunc(x)
+    return switch(ge(absolute(sub(x, whole)), 0.5), add(whole, sign(x)), whole)
+
+
+def iround(x: Any, mode: str | None = None) -> Any:
+    """Return `x` rounded as `mode` ("half_to_even", the default, or "half_away_from_zero") as int64."""
+    if mode not in (None, *_ROUNDINGS):
+        raise NotImplementedError(f"Rounding: mode is {mode!r}; it must be one of {', '.join(_ROUNDINGS)}")
+    found = round_half_away_from_zero(x) if mode == "half_away_from_zero" else half_to_even(x)
+    return cast(found, "int64")
+
+
+def deg2rad(x: Any) -> Any:
+    """Return degrees as radians."""
+    return mul(x, _DEGREE)
+
+
+def rad2deg(x: Any) -> Any:
+    """Return radians as degrees."""
+    return mul(x, 180 / math.pi)
+
+
+def divmod(x: Any, y: Any) -> tuple[Any, Any]:
+    """Return the quotient, rounded down, and the remainder, which has the sign of `y`."""
+    return floor_div(x, y), mod(x, y)
+
+
+def ceil_intdiv(a: Any, b: Any) -> Any:
+    """Return the quotient of two integers, rounded up."""
+    quotient = floor_div(a, b)
+    return add(quotient, cast(neq(mod(a, b), 0), quotient.type.dtype))
+
+
+def real(x: Any) -> Any:
+    """Return the real part: `x` itself, as all dtypes are real."""
+    return as_tensor_variable(x)
+
+
+conj = conjugate = real
+
+
+def imag(x: Any) -> Any:
+    """Return the imaginary part: zeros."""
+    return zeros_like(x)
+
+
+def angle(x: Any) -> Any:
+    """Return the angle of `x` in the complex plane: 0 or pi."""
+    x = as_tensor_variable(x)
+    return arctan2(zeros_like(x), x)
+
+
+def nan_to_num(x: Any, nan: Any = 0.0, posinf: Any = None, neginf: Any = None) -> Any:
+    """Return `x` with NaNs and infinities replaced, by default by 0 and the largest and lowest number."""
+    x = as_tensor_variable(x)
+    if x.type.dtype not in FLOATS:
+        return x
+    limits = np.finfo(x.type.dtype)
+    x = switch(isnan(x), nan, x)
+    x = switch(eq(x, np.inf), float(limits.max) if posinf is None else posinf, x)
+    return switch(eq(x, -np.inf), float(limits.min) if neginf is None else neginf, x)
+
+
+def smallest(*args: Any) -> Any:
+    """Return the smallest of the arguments, element by element."""
+    return _extreme(minimum, args)
+
+
+def largest(*args: Any) -> Any:
+    """Return the largest of the arguments, element by element."""
+    return _extreme(maximum, args)
+
+
+def _extreme(choose: Any, args: tuple[Any, ...]) -> Any:
+    if not args:
+        raise TypeError("Taking an extreme of arguments: none was given")
+    found = as_tensor_variable(args[0])
+    for other in args[1:]:
+        found = choose(found, other)
+    return found
+
+
+def gammau(k: Any, x: Any) -> Any:
+    """Return the upper incomplete gamma function, not regularized."""
+    return mul(gammaincc(k, x), gamma(k))
+
+
+def gammal(k: Any, x: Any) -> Any:
+    """Return the lower incomplete gamma function, not regularized."""
+    return mul(gammainc(k, x), gamma(k))
+
+
+def chi2sf(x: Any, k: Any) -> Any:
+    """Return the probability that a chi-squared variable with `k` degrees of freedom is above `x`."""
+    return gammaincc(true_div(k, 2), true_div(x, 2))
+
+
+def kv(v: Any, x: Any) -> Any:
+    """Return the modified Bessel function of the second kind of real order `v`."""
+    return mul(kve(v, x), exp(neg(x)))
+
+
+kn = kv
+
+
+def iv(v: Any, x: Any) -> Any:
+    """Return the modified Bessel function of the first kind of real order `v`."""
+    return mul(ive(v, x), exp(absolute(x)))

@@ -1,0 +1,239 @@
+"""Axes that are moved, added, repeated and broadcast; elements that are reversed, shifted and padded."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
+
+from engine.graph.variables import Constant
+from engine.tensor.axes import axes_of, axis_of
+from engine.tensor.conversion import as_tensor_variable
+from engine.tensor.conversion import pad as padded_left
+from engine.tensor.creation import alloc, zeros
+from engine.tensor.elemwise import cast, dimshuffle
+from engine.tensor.joining import concatenate, join, stack
+from engine.tensor.math import add, and_, eq, fill, ge, mod, sub, switch
+from engine.tensor.quantifiers import all as all_over
+from engine.tensor.reduction import cumsum
+from engine.tensor.reduction import sum as sum_over
+from engine.tensor.shape import expand_dims, flatten, lengths_known, lengths_of, reshape, shape_i, size_over
+
+_EVERYTHING, _BACKWARDS = slice(None), slice(None, None, -1)
+
+
+def moveaxis(x: Any, source: Any, destination: Any) -> Any:
+    """Return `x` with the axes `source` at the positions `destination`; the others keep their order."""
+    x = as_tensor_variable(x)
+    doing, ndim = f"Moving axes of {x}", x.type.ndim
+    taken, put = (axes_of(doing, axes, ndim) for axes in (source, destination))
+    if len(taken) != len(put):
+        raise ValueError(f"{doing}: {len(taken)} axes cannot go to {len(put)} positions")
+    order = [axis for axis in range(ndim) if axis not in taken]
+    for position, axis in sorted(zip(put, taken, strict=True)):
+        order.insert(position, axis)
+    return dimshuffle(x, order)
+
+
+def swapaxes(x: Any, axis1: int, axis2: int) -> Any:
+    """Return `x` with two axes exchanged."""
+    x = as_tensor_variable(x)
+    first, second = (axis_of(f"Exchanging axes of {x}", axis, x.type.ndim) for axis in (axis1, axis2))
+    order = list(range(x.type.ndim))
+    order[first], order[second] = second, first
+    return dimshuffle(x, order)
+
+
+def matrix_transpose(x: Any) -> Any:
+    """Return `x` with its last two axes exchanged. Raises TypeError if it has fewer than two."""
+    x = as_tensor_variable(x)
+    if x.type.ndim < 2:
+        raise TypeError(f"Transposing matrices in {x} of type {x.type}: it has fewer than 2 dimensions")
+    return swapaxes(x, -1, -2)
+
+
+def shape_padleft(x: Any, n_ones: int = 1) -> Any:
+    """Return `x` with `n_ones` axes of length 1 in front."""
+    return expand_dims(x, range(n_ones))
+
+
+def shape_padright(x: Any, n_ones: int = 1) -> Any:
+    """Return `x` with `n_ones` axes of length 1 behind."""
+    return expand_dims(x, range(-n_ones, 0))
+
+
+def shape_padaxis(x: Any, axis: int) -> Any:
+    """Return `x` with an axis of length 1 at position `axis` of the result."""
+    return expand_dims(x, axis)
+
+
+def atleast_Nd(x: Any, *, n: int = 1, left: bool = True) -> Any:
+    """Return `x` with axes of length 1 in front (behind if not `left`) until it has `n` axes."""
+    x = as_tensor_variable(x)
+    missing = max(n - x.type.ndim, 0)
+    return padded_left(x, x.type.ndim + missing) if left else shape_padright(x, missing)
+
+
+atleast_1d, atleast_2d, atleast_3d = (partial(atleast_Nd, n=n) for n in (1, 2, 3))
+
+
+def is_flat(x: Any, ndim: int = 1) -> bool:
+    """Return True if `x` has `ndim` axes."""
+    return bool(x.type.ndim == ndim)
+
+
+def broadcast_to(x: Any, shape: Any) -> Any:
+    """Return `x` repeated along axes of static length 1, and along new ones in front, to have `shape`."""
+    return alloc(x, *lengths_of(shape))
+
+
+def broadcast_arrays(*args: Any) -> tuple[Any, ...]:
+    """Return the arguments repeated so that all have one shape."""
+    tensors = [as_tensor_variable(each) for each in args]
+
+    def broadcast(position: int) -> Any:
+        found = tensors[position]
+        for other in tensors[:position] + tensors[position + 1 :]:
+            found = fill(other, found)
+        return found
+
+    return tuple(broadcast(position) for position in range(len(tensors)))
+
+
+def broadcast_shape(*arrays: Any, arrays_are_shapes: bool = False) -> tuple[Any, ...]:
+    """Return the lengths that the arguments have when they are broadcast, 0-d int64s.
+
+    The arguments are tensors or, with `arrays_are_shapes`, shapes. Raises ValueError if they do not fit.
+    """
+    tensors = [alloc(False, *lengths_of(each)) for each in arrays] if arrays_are_shapes else arrays
+    found = broadcast_arrays(*tensors)
+    return tuple(shape_i(found[0], axis) for axis in range(found[0].type.ndim)) if found else ()
+
+
+def flip(x: Any, axis: Any = None) -> Any:
+    """Return `x` with the order of elements reversed along `axis`, one or several, or along all (None)."""
+    x = as_tensor_variable(x)
+    ndim = x.type.ndim
+    axes = range(ndim) if axis is None else axes_of(f"Reversing {x}", axis, ndim)
+    return x[tuple(_BACKWARDS if each in axes else _EVERYTHING for each in range(ndim))] if ndim else x
+
+
+def roll(x: Any, shift: Any, axis: int | None = None) -> Any:
+    """Return `x` with elements moved by `shift` places along `axis`; what leaves comes in at the start.
+
+    Without an axis the flattened elements are moved.
+    """
+    x = as_tensor_variable(x)
+    if axis is None:
+        moved = roll(flatten(x), shift, 0)
+        return reshape(moved, [shape_i(x, each) for each in range(x.type.ndim)])
+    place = axis_of(f"Moving elements of {x}", axis, x.type.ndim)
+    length = shape_i(x, place)
+    start = sub(length, mod(shift, length))
+    before = (_EVERYTHING,) * place
+    return join(place, x[(*before, slice(start, None))], x[(*before, slice(0, start))])
+
+
+def repeat(x: Any, repeats: Any, axis: int | None = None) -> Any:
+    """Return `x` with each element along `axis` repeated `repeats` times, a number or one for each element.
+
+    Without an axis the flattened elements are repeated.
+    """
+    x = as_tensor_variable(x)
+    if axis is None:
+        x, axis = flatten(x), 0
+    place = axis_of(f"Repeating elements of {x}", axis, x.type.ndim)
+    times = as_tensor_variable(repeats)
+    if times.type.ndim > 1 or times.type.dtype not in _COUNTS:
+        raise ValueError(
+            f"Repeating elements: {times} of type {times.type} is neither a number nor a vector of them"
+        )
+    if times.type.broadcastable == (True,):
+        times = dimshuffle(times, ())
+    if times.type.ndim == 1:
+        return x[(*(_EVERYTHING,) * place, _origins(times, shape_i(x, place)))]
+    lengths = lengths_known(x)
+    spread = broadcast_to(expand_dims(x, place + 1), [*lengths[: place + 1], times, *lengths[place + 1 :]])
+    lengths[place] = lengths[place] * _int_if_known(cast(times, "int64"))
+    return reshape(spread, lengths)
+
+
+_COUNTS = ("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32")
+
+
+def _origins(times: Any, length: Any) -> Any:
+    """Return, for each element of the result, the number of the one that it repeats."""
+    times = cast(times, "int64")
+    ends, total = cumsum(times), sum_over(times)
+    is_valid = and_(eq(shape_i(times, 0), length), all_over(ge(times, 0)))
+    # An invalid number of times gives a length of -1, which is refused. Where one ends the next begins.
+    borders = zeros((switch(is_valid, add(total, 1), -1),), "int64")[ends].inc(1)
+    return cumsum(borders)[:-1]
+
+
+def tile(x: Any, reps: Any) -> Any:
+    """Return `x` repeated as a whole `reps` times, a number for each axis; axes are added in front."""
+    x = as_tensor_variable(x)
+    times = [_int_if_known(each) for each in lengths_of(reps)]
+    ndim = max(len(times), x.type.ndim)
+    times = [1] * (ndim - len(times)) + times
+    x = padded_left(x, ndim)
+    lengths = lengths_known(x)
+    pairs = [each for pair in zip(times, lengths, strict=True) for each in pair]
+    spread = alloc(expand_dims(x, range(0, 2 * ndim, 2)), *pairs)
+    return reshape(spread, [count * length for count, length in zip(times, lengths, strict=True)])
+
+
+def _int_if_known(length: Any) -> Any:
+    return int(length.data) if isinstance(length, Constant) else length
+
+
+def horizontal_stack(*tensors: Any) -> Any:
+    """Return matrices side by side."""
+    return _side_by_side(tensors, 1)
+
+
+def vertical_stack(*tensors: Any) -> Any:
+    """Return matrices one below the other."""
+    return _side_by_side(tensors, 0)
+
+
+def _side_by_side(tensors: Sequence[Any], axis: int) -> Any:
+    matrices = [as_tensor_variable(each) for each in tensors]
+    if len(matrices) < 2 or any(each.type.ndim != 2 for each in matrices):
+        raise ValueError(f"Stacking {len(matrices)} tensors: at least two are needed, each of 2 dimensions")
+    return concatenate(matrices, axis)
+
+
+def stacklists(arg: Any) -> Any:
+    """Return the tensors in nested lists as one tensor, with an axis for each level of the lists."""
+    return stack([stacklists(each) for each in arg]) if isinstance(arg, list | tuple) else arg
+
+
+def join_dims(x: Any, start_axis: int = 0, n_axes: int | None = None) -> Any:
+    """Return `x` with `n_axes` axes from `start_axis` on (default: all) merged into one, in C order."""
+    x = as_tensor_variable(x)
+    ndim = x.type.ndim
+    first = axis_of(f"Merging axes of {x}", start_axis, ndim) if ndim else 0
+    count = ndim - first if n_axes is None else n_axes
+    if count < 0 or first + count > ndim:
+        raise ValueError(f"Merging {count} axes of {x} from axis {first} on: it has {ndim}")
+    lengths = [shape_i(x, axis) for axis in range(ndim)]
+    return reshape(
+        x, [*lengths[:first], size_over(x, range(first, first + count)), *lengths[first + count :]]
+    )
+
+
+def split_dims(x: Any, shape: Any, axis: int = 0) -> Any:
+    """Return `x` with `axis` taken apart, in C order, into axes of the lengths `shape`."""
+    x = as_tensor_variable(x)
+    place = axis_of(f"Taking apart an axis of {x}", axis, x.type.ndim)
+    lengths = [shape_i(x, each) for each in range(x.type.ndim)]
+    return reshape(x, [*lengths[:place], *lengths_of(shape), *lengths[place + 1 :]])
+
+
+def slice_at_axis(part: slice, axis: int) -> tuple[Any, ...]:
+    """Return the index that takes the slice `part` along `axis`, which may be negative."""
+    if axis >= 0:
+        return (*(_EVERYTHING,) * axis, part)
+    return (..., part, *(_EVERYTHING,) * (-axis - 1))

@@ -1,0 +1,135 @@
+"""Positions in sorted vectors, and elements taken by their positions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from engine.graph.variables import Variable
+from engine.scalar.promotion import INTEGERS
+from engine.tensor.axes import axis_of
+from engine.tensor.conversion import as_tensor_variable
+from engine.tensor.creation import arange, zeros
+from engine.tensor.elemwise import cast, dimshuffle
+from engine.tensor.joining import concatenate
+from engine.tensor.masks import flatnonzero, nonzero
+from engine.tensor.math import clip, ge, invert, lt, mod, sub
+from engine.tensor.ordering import argsort
+from engine.tensor.reduction import cumsum
+from engine.tensor.reduction import max as largest
+from engine.tensor.reduction import min as smallest
+from engine.tensor.shape import flatten, reshape, shape_i
+
+_EVERYTHING = slice(None)
+
+
+def searchsorted(x: Any, v: Any, side: str = "left", sorter: Any = None) -> Any:
+    """Return where the elements of `v` belong in the sorted vector `x`; `sorter` has the positions that
+    sort it.
+
+    It is the number of elements that are smaller, with `side` "right" smaller or equal. If `x` is not
+    sorted, the result means nothing.
+    """
+    if side not in ("left", "right"):
+        raise ValueError(f"Searching a sorted vector: side is {side!r}; it must be 'left' or 'right'")
+    x, v = as_tensor_variable(x), as_tensor_variable(v)
+    if x.type.ndim != 1:
+        raise ValueError(f"Searching {x} of type {x.type}: it must be a vector")
+    if sorter is not None:
+        order = as_tensor_variable(sorter)
+        if order.type.ndim != 1 or order.type.dtype not in INTEGERS:
+            raise TypeError(
+                f"Searching {x}: the sorter {order} of type {order.type} is no vector of integers"
+            )
+        x = x[order]
+    found = _ranks(x, flatten(v), side == "right")
+    return reshape(found, [shape_i(v, axis) for axis in range(v.type.ndim)])
+
+
+def _ranks(x: Any, v: Any, after_equal: bool) -> Any:
+    """Return, for each element of the vector `v`, how many of `x` a stable sort of both puts before it."""
+    order = argsort(concatenate([x, v] if after_equal else [v, x]))
+    count = shape_i(x if after_equal else v, 0)
+    is_of_x = lt(order, count) if after_equal else ge(order, count)
+    before = cumsum(cast(is_of_x, "int64"))
+    (places,) = nonzero(invert(is_of_x))
+    source = sub(order[places], count) if after_equal else order[places]
+    return zeros((shape_i(v, 0),), "int64")[source].set(before[places])
+
+
+def take(x: Any, indices: Any, axis: int | None = None, mode: str = "raise") -> Any:
+    """Return the elements of `x` along `axis` (of the flattened `x` if None) at the positions `indices`.
+
+    Positions outside raise IndexError, or are clipped or wrapped by `mode` "clip" and "wrap".
+    """
+    if mode not in ("raise", "clip", "wrap"):
+        raise ValueError(f"Taking elements: mode is {mode!r}; it must be 'raise', 'clip' or 'wrap'")
+    x, positions = as_tensor_variable(x), as_tensor_variable(indices)
+    if axis is None:
+        x, axis = flatten(x), 0
+    number = axis_of(f"Taking elements of {x}", axis, x.type.ndim)
+    if mode == "clip":
+        positions = clip(positions, 0, sub(shape_i(x, number), 1))
+    elif mode == "wrap":
+        positions = mod(positions, shape_i(x, number))
+    return x[(*(_EVERYTHING,) * number, positions)]
+
+
+def take_along_axis(x: Any, indices: Any, axis: int | None = 0) -> Any:
+    """Return the elements of `x` whose positions along `axis` are `indices`, a tensor of as many axes."""
+    x, positions = as_tensor_variable(x), as_tensor_variable(indices)
+    if positions.type.dtype not in INTEGERS:
+        raise IndexError(f"Taking elements of {x}: {positions} of type {positions.type} is not of integers")
+    if axis is None:
+        x, axis = flatten(x), 0
+    if x.type.ndim != positions.type.ndim:
+        raise ValueError(
+            f"Taking elements of {x.type} along an axis at {positions.type}: their dimensions differ"
+        )
+    number = axis_of(f"Taking elements of {x}", axis, x.type.ndim)
+    return x[tuple(positions if each == number else _along(x, each) for each in range(x.type.ndim))]
+
+
+def _along(x: Any, axis: int) -> Any:
+    """Return the positions along an axis, in the shape that broadcasts along the others."""
+    return dimshuffle(arange(shape_i(x, axis)), [0 if each == axis else "x" for each in range(x.type.ndim)])
+
+
+def nonzero_values(x: Any) -> Any:
+    """Return the nonzero elements of `x` in C order."""
+    x = as_tensor_variable(x)
+    return flatten(x)[flatnonzero(x)]
+
+
+def compress(condition: Any, x: Any, axis: int | None = None) -> Any:
+    """Return the slices of `x` along `axis` (elements of the flattened `x` if None) where the vector
+    `condition` is true.
+    """
+    (positions,) = nonzero(condition)
+    return take(x, positions, axis)
+
+
+def inverse_permutation(x: Any) -> Any:
+    """Return the permutation that undoes the permutation `x`, a vector of integers."""
+    x = as_tensor_variable(x)
+    if x.type.ndim != 1 or x.type.dtype not in INTEGERS:
+        raise TypeError(f"Inverting {x} of type {x.type}: it must be a vector of integers")
+    at = cast(arange(shape_i(x, 0)), x.type.dtype)
+    return at[x].set(at)
+
+
+def ptp(x: Any, axis: Any = None) -> Any:
+    """Return the largest element minus the smallest over `axis`."""
+    return sub(largest(x, axis), smallest(x, axis))
+
+
+def get_vector_length(x: Any) -> int:
+    """Return the length of a vector, which must be known. Raises ValueError if it is not, or for other
+    dimensions.
+    """
+    if isinstance(x, Variable):
+        if x.type.ndim == 1 and x.type.shape[0] is not None:
+            return int(x.type.shape[0])
+        raise ValueError(f"Taking the length of {x} of type {x.type}: it is no vector of known length")
+    if isinstance(x, list | tuple):
+        return len(x)
+    return get_vector_length(as_tensor_variable(x))

@@ -1,0 +1,106 @@
+"""Medians, covariances, differences and counts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from engine.scalar.promotion import FLOATS, INTEGERS
+from engine.tensor.axes import axis_of, normalize_axis
+from engine.tensor.conversion import as_tensor_variable
+from engine.tensor.creation import ones_like, zeros
+from engine.tensor.elemwise import cast, dimshuffle
+from engine.tensor.joining import concatenate
+from engine.tensor.math import add, eq, floor_div, ge, maximum, mod, neq, sub, switch, true_div
+from engine.tensor.ordering import argmax, sort
+from engine.tensor.products import dot
+from engine.tensor.reduction import max as largest
+from engine.tensor.reduction import mean
+from engine.tensor.shape import reshape, shape_i, size_over, squeeze
+
+
+def diff(x: Any, n: int = 1, axis: int = -1) -> Any:
+    """Return the differences of elements that are next to each other along `axis`, taken `n` times."""
+    x = as_tensor_variable(x)
+    if n < 0:
+        raise ValueError(f"Taking differences {n} times: it must be 0 or more")
+    number = axis_of(f"Taking differences of {x}", axis, x.type.ndim)
+    subtract = neq if x.type.dtype == "bool" else sub
+    before = (slice(None),) * number
+    for _ in range(n):
+        x = subtract(x[(*before, slice(1, None))], x[(*before, slice(None, -1))])
+    return x
+
+
+def max_and_argmax(x: Any, axis: Any = None, keepdims: bool = False) -> list[Any]:
+    """Return the largest element over `axis` and the position of the first such element."""
+    return [largest(x, axis, keepdims), argmax(x, axis, keepdims)]
+
+
+def median(x: Any, axis: Any = None) -> Any:
+    """Return the median over `axis`, one or several, or all (None); NaN where an element is NaN."""
+    x = as_tensor_variable(x)
+    axes = normalize_axis("Taking a median", axis, x.type.ndim)
+    rest = [a for a in range(x.type.ndim) if a not in axes]
+    moved = dimshuffle(x, [*rest, *axes])
+    ordered = sort(reshape(moved, [*[shape_i(x, a) for a in rest], size_over(x, axes)]))
+    count = size_over(x, axes)
+    middle = floor_div(count, 2)
+    upper, lower = ordered[..., middle], ordered[..., maximum(sub(middle, 1), 0)]
+    between = true_div(add(upper, lower), 2.0)
+    found = switch(eq(mod(count, 2), 0), between, cast(upper, between.type.dtype))
+    # NaNs are sorted to the end.
+    last = cast(ordered[..., sub(count, 1)], between.type.dtype)
+    return switch(neq(last, last), last, found)
+
+
+def cov(
+    m: Any,
+    y: Any = None,
+    rowvar: bool = True,
+    bias: bool = False,
+    ddof: int | None = None,
+    fweights: Any = None,
+    aweights: Any = None,
+) -> Any:
+    """Return the covariances of the rows of `m`, or of its columns if not `rowvar`; `y` has further ones.
+
+    Sums of products are divided by the number of observations minus `ddof`: by default 0 with `bias`, 1
+    without. Raises NotImplementedError for weights.
+    """
+    if fweights is not None or aweights is not None:
+        raise NotImplementedError("Taking covariances: fweights and aweights are not there")
+    parts = [_as_rows(part, rowvar) for part in (m, y) if part is not None]
+    rows = concatenate(parts, 0) if len(parts) > 1 else parts[0]
+    centred = sub(rows, mean(rows, 1, keepdims=True))
+    lost = (0 if bias else 1) if ddof is None else ddof
+    count = cast(sub(shape_i(rows, 1), lost), "float64")
+    return squeeze(true_div(dot(centred, dimshuffle(centred, (1, 0))), count))
+
+
+def _as_rows(part: Any, rowvar: bool) -> Any:
+    part = as_tensor_variable(part)
+    part = part if part.type.dtype in FLOATS else cast(part, "float64")
+    if part.type.ndim > 2:
+        raise ValueError(f"Taking covariances of {part} of type {part.type}: it has more than 2 dimensions")
+    if part.type.ndim < 2:
+        return part.dimshuffle(*["x"] * (2 - part.type.ndim), *range(part.type.ndim))
+    return part if rowvar or part.type.shape[0] == 1 else dimshuffle(part, (1, 0))
+
+
+def bincount(x: Any, weights: Any = None, minlength: Any = None, assert_nonneg: bool = False) -> Any:
+    """Return how often each of 0, 1, ... up to the largest element is in the vector `x`, or the sums of their
+    `weights`.
+
+    The result has at least `minlength` elements. Negative elements raise IndexError, always.
+    """
+    x = as_tensor_variable(x)
+    if x.type.ndim != 1 or x.type.dtype not in INTEGERS or x.type.dtype == "uint64":
+        raise TypeError(f"Counting {x} of type {x.type}: it must be a vector of integers below uint64")
+    counted = cast(x, "int64")
+    # With an element of -1 in front there is a largest element of an empty vector, too.
+    length = add(largest(concatenate([as_tensor_variable([-1]), counted])), 1)
+    if minlength is not None:
+        length = maximum(length, minlength)
+    places = switch(ge(counted, 0), counted, length)
+    added = ones_like(counted) if weights is None else as_tensor_variable(weights)
+    return zeros((length,), added.type.dtype)[places].inc(added)
