@@ -3,6 +3,7 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from engine.compiling.arguments import In, Out
 from engine.compiling.executable import Function
 from engine.compiling.mode import Mode
 from engine.function import function
@@ -18,9 +19,11 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Function",
+    "In",
     "Lop",
     "Mode",
     "OpFromGraph",
+    "Out",
     "Rop",
     "dprint",
     "foldl",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from engine.compiling.arguments import In, Out, checked_inputs, without_out
 from engine.compiling.copies_for_destroyers import with_copies
 from engine.compiling.executable import ArgumentConverter, Function
 from engine.compiling.lookup import compile_function
@@ -13,34 +14,49 @@ from engine.compiling.request import FunctionRequest, Interface
 from engine.compiling.updates import Expressions, Pairs
 from engine.errors import UnusedInputError
 from engine.graph.fgraph import FrozenFunctionGraph
-from engine.graph.variables import Constant, Variable
+from engine.graph.variables import Variable
 from engine.tensor.conversion import as_tensor_variable
+
+Output = Variable | Out
 
 
 def function(
-    inputs: Sequence[Variable],
-    outputs: Variable | Sequence[Variable] | Mapping[str, Variable] | None = None,
+    inputs: Sequence[Variable | In],
+    outputs: Output | Sequence[Output] | Mapping[str, Output] | None = None,
     mode: Mode | str | None = None,
     updates: Pairs | None = None,
     givens: Pairs | None = None,
     no_default_updates: bool | list[Any] = False,
+    accept_inplace: bool = False,
     name: str | None = None,
-    on_unused_input: str = "raise",
+    rebuild_strict: bool = True,
+    allow_input_downcast: bool | None = None,
+    profile: bool = False,
+    on_unused_input: str | None = None,
+    trust_input: bool = False,
 ) -> Function:
     """Return a function that computes `outputs` from values of `inputs`.
 
-    It returns an array for a single output, a list of arrays for a list, and a dictionary of arrays for
+    An input is a variable, or an In with its options; an output a variable or an Out. The function
+    returns an array for a single output, a list of arrays for a list, and a dictionary of arrays for
     a dictionary. `updates` pairs shared variables with expressions for their values after each call. A
     shared variable in use that is not among them is updated by its `default_update`, if it has one,
     unless `no_default_updates` is True or a list that contains it. `givens` pairs variables with their
     replacements, which hold in updates too. `mode` is a Mode or its name ("FAST_RUN", "FAST_COMPILE",
-    "NUMBA", "NUMPY"). The function comes from the cache if it has an equal one: see `cache_info`.
+    "NUMBA", "NUMPY"). With `allow_input_downcast` arguments are cast to their inputs' dtypes even if digits
+    are lost; False refuses a Python float for a float32, too. The function comes from the cache if it has an
+    equal one: see `cache_info`. `accept_inplace`, `rebuild_strict` and `trust_input` are PyTensor's and
+    decide nothing here.
 
     Refuses (TypeError, ValueError) inputs that are no variables or come twice, and updates of other
-    types than their variables. Raises MissingInputError for a variable without a value, and
-    UnusedInputError for an input that nothing needs, unless `on_unused_input` is "ignore" or "warn".
+    types than their variables. Raises MissingInputError for a variable without a value,
+    UnusedInputError for an input that nothing needs, unless `on_unused_input` is "ignore" or "warn", and
+    NotImplementedError for a `profile`.
     """
-    explicit = _check_inputs(inputs)
+    if profile:
+        raise NotImplementedError("Making a function: there are no profiles; use a profiler of Python's")
+    given, outputs = checked_inputs(inputs), without_out(outputs)
+    explicit = [each.variable for each in given]
     keys = _keys(outputs) if isinstance(outputs, Mapping) else None
     wanted = _as_list(outputs.values() if isinstance(outputs, Mapping) else outputs)
     found = Expressions(explicit, wanted, updates, givens, no_default_updates)
@@ -48,36 +64,17 @@ def function(
     graph = FrozenFunctionGraph.from_io(
         [*explicit, *shared], [*found.outputs, *found.updates.values()], replace_op=with_copies
     )
-    _check_unused(graph, explicit, on_unused_input)
+    _check_unused(graph, explicit, on_unused_input or "raise")
     label = name or "function"
-    variables = [*explicit, *shared]
+    variables = [*given, *shared]
     interface = Interface(
         types=tuple(variable.type for variable in variables),
         n_outputs=len(wanted),
         updated=tuple(len(explicit) + shared.index(variable) for variable in found.updates),
-        convert=ArgumentConverter(label, variables, len(explicit)),
+        convert=ArgumentConverter(label, variables, len(explicit), allow_input_downcast),
     )
     compiled = compile_function(FunctionRequest(graph, interface, get_mode(mode), label))
-    return Function(compiled, explicit, shared, label, not isinstance(outputs, Variable), keys)
-
-
-def _check_inputs(inputs: Sequence[Variable]) -> list[Variable]:
-    if not isinstance(inputs, list | tuple):
-        raise TypeError(
-            f"Making a function: inputs must be a list of variables, {type(inputs).__name__} was given"
-        )
-    for position, variable in enumerate(inputs):
-        if not isinstance(variable, Variable) or isinstance(variable, Constant):
-            raise TypeError(
-                f"Making a function: input {position} is {variable!r}; it must be a variable, no constant"
-            )
-        if hasattr(variable, "container"):
-            raise TypeError(
-                f"Making a function: input {position}, {variable}, is shared; it is an input already"
-            )
-    if len(set(inputs)) != len(inputs):
-        raise ValueError("Making a function: a variable is among the inputs twice")
-    return list(inputs)
+    return Function(compiled, given, shared, label, not isinstance(outputs, Variable), keys)
 
 
 def _keys(outputs: Mapping[Any, Any]) -> tuple[str, ...]:

@@ -233,3 +233,6 @@ def _letters(number: int) -> str:
     """Return `number` in base 26, with the digits A to Z."""
     number, digit = divmod(number, 26)
     return (_letters(number) if number else "") + chr(ord("A") + digit)
+
+
+debugprint = dprint

@@ -11,11 +11,11 @@ from typing import Any, Protocol, cast
 
 import numpy as np
 
+from engine.compiling.arguments import In
 from engine.compiling.compiled import CacheInfo, Compiled, FunctionReference, PickledFunction, Runner
 from engine.compiling.function_call import FunctionCall, input_label
 from engine.errors import ArgumentError
 from engine.graph.fgraph import FunctionGraph
-from engine.graph.variables import Variable
 from engine.tensor.type import is_masked
 
 
@@ -52,7 +52,7 @@ class Function:
     def __init__(
         self,
         compiled: Compiled,
-        inputs: Sequence[Variable],
+        inputs: Sequence[In],
         shared: Sequence[Shared],
         name: str,
         returns_list: bool,
@@ -64,6 +64,7 @@ class Function:
         self._containers = tuple(variable.container for variable in shared)
         self._returns_list = returns_list
         self._keys = keys
+        self._defaults = {k: each.value for k, each in enumerate(inputs) if each.value is not None}
         self._has_updates = True
         self.trust_input = False
         self.__signature__ = _SIGNATURE
@@ -81,6 +82,7 @@ class Function:
             self._returns_list,
             self._keys,
             self._has_updates,
+            self._defaults,
         )
         self.__call__ = call.fastest()
         self._compiled: Compiled | None = compiled  # the last: another thread that sees it sees the rest
@@ -200,6 +202,7 @@ _OWN_STATE = (
     "_containers",
     "_returns_list",
     "_keys",
+    "_defaults",
     "_has_updates",
     "trust_input",
 )
@@ -228,10 +231,25 @@ class ArgumentConverter:
     """Converts arguments to the types of their inputs.
 
     A refused value raises ArgumentError, which names the function and the argument, or the shared
-    variable: those come after the first `n_explicit` inputs.
+    variable: those come after the first `n_explicit` inputs. `allow_downcast` and `strict`, those of an In or
+    of all inputs, are those of `Type.filter`.
     """
 
-    def __init__(self, function: str, variables: Sequence[Variable], n_explicit: int) -> None:
+    def __init__(
+        self,
+        function: str,
+        variables: Sequence[Any],
+        n_explicit: int,
+        allow_downcast: bool | None = None,
+    ) -> None:
+        inputs = variables[:n_explicit]
+        self.options = {
+            position: {"strict": strict, "allow_downcast": downcast}
+            for position, (strict, downcast) in enumerate(
+                _conversion(each, allow_downcast) for each in inputs
+            )
+            if strict or downcast is not None
+        }
         self.function = function
         self.types = [variable.type for variable in variables]
         self.names = [variable.name for variable in variables]
@@ -240,7 +258,7 @@ class ArgumentConverter:
     def __call__(self, position: int, value: Any) -> np.ndarray[Any, Any]:
         expected = self.types[position]
         try:
-            array = expected.filter(value)
+            array = expected.filter(value, **self.options.get(position, _AS_EVER))
         except (TypeError, ValueError) as error:
             name, is_shared = self.names[position], position >= self.n_explicit
             label = (
@@ -259,6 +277,15 @@ class ArgumentConverter:
         # plain one: what the machine reads.
         plain = np.array(array, dtype=expected.numpy_dtype, order="C", subok=False, copy=None)
         return plain if plain.flags.aligned else plain.copy()
+
+
+_AS_EVER: dict[str, Any] = {}
+
+
+def _conversion(given: Any, allow_downcast: bool | None) -> tuple[bool, bool | None]:
+    """Return `strict` and `allow_downcast` of an input, a variable or an In."""
+    own = getattr(given, "allow_downcast", None)
+    return getattr(given, "strict", False), allow_downcast if own is None else own
 
 
 def _shared_label(name: str | None, position: int) -> str:

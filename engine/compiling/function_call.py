@@ -6,10 +6,10 @@ The machine's code does it where it can (runtime/fast_call.py); what it leaves i
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import repeat
 from operator import itemgetter, setitem
-from typing import Any, cast
+from typing import Any
 from weakref import ref
 
 from engine.compiling.compiled import Runner
@@ -20,7 +20,7 @@ class FunctionCall:
     """A call of the function `name`, by position or by name: it takes the values of shared variables from
     `storages`, and puts the new ones there.
 
-    It returns the only output, or with `returns_list` a list, or with `keys` a dictionary of outputs.
+    Arguments that are left out have the values `defaults`, by position. It returns the only output, or with `returns_list` a list, or with `keys` a dictionary of outputs.
     """
 
     def __init__(
@@ -32,7 +32,9 @@ class FunctionCall:
         returns_list: bool,
         keys: tuple[str, ...] | None,
         has_updates: bool,
+        defaults: Mapping[int, Any],
     ) -> None:
+        self._defaults = defaults
         self._runner = runner
         self._run = runner.run
         self._name = name
@@ -94,10 +96,14 @@ class FunctionCall:
                 f"Calling {self._name}: there is no argument {', '.join(unknown)}, or not just one; "
                 f"those left to give by name are {', '.join(map(str, names)) or 'none'}"
             )
-        missing = [input_label(name, len(args) + k) for k, name in enumerate(names) if name not in kwargs]
+        given = {
+            k: kwargs[name] for k, name in enumerate(names, len(args)) if name is not None and name in kwargs
+        }
+        values = {**self._defaults, **given}
+        missing = [input_label(name, k) for k, name in enumerate(names, len(args)) if k not in values]
         if missing:
             raise TypeError(f"Calling {self._name}: no value was given for {', '.join(missing)}")
-        return (*args, *[kwargs[cast(str, name)] for name in names])
+        return (*args, *[values[k] for k in range(len(args), self._n_inputs)])
 
 
 def input_label(name: str | None, position: int) -> str:

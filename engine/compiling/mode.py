@@ -11,19 +11,45 @@ FAST_COMPILE = RewriteDatabaseQuery(include=("fast_compile",))
 NO_REWRITES = RewriteDatabaseQuery(include=())
 
 
+LINKERS = {"numba": "numba", "numpy": "numpy", "py": "numpy"} | dict.fromkeys(
+    ("c", "cvm", "vm", "c|py"), "numba"
+)
+"""Backends by their names, and by those of PyTensor's linkers that compute the same."""
+
+OPTIMIZERS = {
+    "default": FAST_RUN,
+    "fast_run": FAST_RUN,
+    "fast_compile": FAST_COMPILE,
+    "merge": RewriteDatabaseQuery(include=("merge",)),
+    "None": NO_REWRITES,
+    None: NO_REWRITES,
+}
+"""Choices of rewrites by PyTensor's names."""
+
+
 class Mode(ByProps):
     """The rewrites of a function, chosen by `optimizer`, and its backend.
 
     `linker` is "numba" (compiled kernels) or "numpy" (the reference implementation of each Op, in
-    Python). Refuses (ValueError) another linker.
+    Python); PyTensor's "py" means "numpy", and "c", "cvm", "vm" and "c|py" mean "numba". `optimizer` is a
+    query or a name in OPTIMIZERS. Refuses (ValueError) others.
     """
 
     __props__ = ("linker", "optimizer")
 
-    def __init__(self, linker: str = "numba", optimizer: RewriteDatabaseQuery = FAST_RUN) -> None:
-        if linker not in ("numba", "numpy"):
+    def __init__(
+        self, linker: str = "numba", optimizer: RewriteDatabaseQuery | str | None = FAST_RUN
+    ) -> None:
+        if linker not in LINKERS:
             raise ValueError(f"Making a Mode: linker is {linker!r}; it must be 'numba' or 'numpy'")
-        self.linker = linker
+        if not isinstance(optimizer, RewriteDatabaseQuery):
+            if optimizer not in OPTIMIZERS:
+                raise ValueError(
+                    f"Making a Mode: optimizer is {optimizer!r}; it must be a query or one of "
+                    f"{', '.join(map(repr, OPTIMIZERS))}"
+                )
+            optimizer = OPTIMIZERS[optimizer]
+        self.linker = LINKERS[linker]
         self.optimizer = optimizer
 
     def __repr__(self) -> str:
@@ -45,7 +71,9 @@ MODES = {
     "FAST_COMPILE": Mode("numba", FAST_COMPILE),
     "NUMBA": Mode("numba", FAST_RUN),
     "NUMPY": Mode("numpy", NO_REWRITES),
+    **dict.fromkeys(("C", "CVM", "VM", "C_VM"), Mode("numba", FAST_RUN)),
 }
+"""The modes by their names; PyTensor's for C code mean the compiled one."""
 
 
 def get_mode(mode: Mode | str | None) -> Mode:
@@ -56,3 +84,8 @@ def get_mode(mode: Mode | str | None) -> Mode:
     if found is None:
         raise ValueError(f"Choosing a mode: found {mode!r}; it must be a Mode or one of {', '.join(MODES)}")
     return found
+
+
+def get_default_mode() -> Mode:
+    """Return the mode of a function that is given none."""
+    return get_mode(None)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from cachegraph.caching.bundle import Bundle
 from cachegraph.key import CacheKey
+from engine.compiling.arguments import In
 from engine.compiling.compiled import FunctionReference
 from engine.compiling.executable import ArgumentConverter, Function
 from engine.compiling.pickled_function import PickledProgram, origin
@@ -21,4 +22,4 @@ def load_function_of(reference: FunctionReference, name: str) -> Function:
     interface = Interface(tuple(v.type for v in variables), reference.n_outputs, (), convert)
     key = CacheKey("function", (), reference.digest, reference.confirmation)
     program = PickledProgram(name, interface, key, "", origin(), reference.data, Bundle(), {})
-    return Function(program.load(), variables, (), name, returns_list=True)
+    return Function(program.load(), [In(each) for each in variables], (), name, returns_list=True)

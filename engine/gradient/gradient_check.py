@@ -1,8 +1,9 @@
-"""`verify_grad`: a gradient compared with central finite differences, both by the reference backend."""
+"""`verify_grad`: a gradient compared with central finite differences."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from engine.errors import GradientError
 from engine.gradient.reverse import grad
 from engine.graph.reference import evaluate
 
+Evaluator = Callable[[Sequence[np.ndarray]], Sequence[np.ndarray]]
 _TOLERANCE = {"float64": 1e-6, "float32": 2e-2}
 
 
@@ -21,13 +23,20 @@ def verify_grad(
     n_tests: int = 2,
     rng: np.random.Generator | None = None,
     eps: float | None = None,
+    out_type: str | None = None,
     abs_tol: float | None = None,
     rel_tol: float | None = None,
+    mode: Any = None,
+    cast_to_output_type: bool = False,
+    no_debug_ref: bool = True,
 ) -> None:
     """Check the gradient of `fun`, from tensor variables to one, at the float arrays `pt`.
 
     The cost is the sum of the result with random weights, drawn `n_tests` times from `rng`. The step of
     the differences is `eps`, by default the cube root of the machine epsilon of the coarsest dtype.
+    With a `mode` both are compiled in it; without, the reference implementations compute them. With
+    `cast_to_output_type` and an `out_type` the result is cast to that dtype; `no_debug_ref` is PyTensor's and
+    decides nothing.
     Raises GradientError for a difference above `abs_tol` plus `rel_tol` times the larger of both values
     (default 1e-6, or 0.02 with a float32); ValueError for a gradient whose shape is not that of its
     argument.
@@ -38,9 +47,13 @@ def verify_grad(
         engine.tensor.tensor(None, a.dtype, [1 if n == 1 else None for n in a.shape]) for a in arrays
     ]
     output = fun(*variables)
+    if cast_to_output_type and out_type is not None:
+        output = engine.tensor.cast(output, out_type)
     weights = output.type.clone(shape=(None,) * output.type.ndim).make_variable()
     gradients = grad(engine.tensor.sum(output * weights), variables, disconnected_inputs="ignore")
-    shape = evaluate(variables, [output], arrays)[0].shape
+    value = _evaluator(variables, [output], mode)
+    slopes = _evaluator([*variables, weights], gradients, mode)
+    shape = value(arrays)[0].shape
     precision = min(
         [np.finfo(a.dtype) for a in [*arrays, np.zeros(0, output.type.dtype)]], key=lambda f: f.bits
     )
@@ -50,21 +63,30 @@ def verify_grad(
     ]
     for _ in range(n_tests):
         drawn = (rng.uniform(0.5, 1.5, shape) * rng.choice([-1, 1], shape)).astype(output.type.dtype)
-        found = evaluate([*variables, weights], gradients, [*arrays, drawn])
+        found = slopes([*arrays, drawn])
         for position in range(len(arrays)):
-            expected = _differences(variables, output, arrays, position, step, drawn)
+            expected = _differences(value, arrays, position, step, drawn)
             _compare(position, expected, found[position], *tolerances)
 
 
+def _evaluator(variables: Sequence[Any], outputs: Sequence[Any], mode: Any) -> Evaluator:
+    """Return a function of arrays, those of `variables`, that gives the values of `outputs`."""
+    if mode is None:
+        return lambda arrays: evaluate(variables, outputs, arrays)
+    # `function` is above this package.
+    make: Any = import_module("engine.function").function
+    compiled = make(list(variables), list(outputs), mode=mode, on_unused_input="ignore")
+    return lambda arrays: compiled(*arrays)
+
+
 def _differences(
-    variables: Sequence[Any],
-    output: Any,
+    value: Evaluator,
     arrays: Sequence[np.ndarray],
     position: int,
     step: float,
     weights: np.ndarray,
 ) -> np.ndarray:
-    """Return the slope of the weighted sum of `output` along each element of `arrays[position]`."""
+    """Return the slope of the weighted sum of the first of `value` along each element of `arrays[position]`."""
     array = arrays[position]
     slopes = np.zeros(array.shape)
     for index in np.ndindex(array.shape):
@@ -73,7 +95,7 @@ def _differences(
             moved = array.copy()
             moved[index] += direction
             values = [*arrays[:position], moved, *arrays[position + 1 :]]
-            result = evaluate(variables, [output], values)[0]
+            result = value(values)[0]
             ends.append((float(moved[index]), result.astype("float64")))
         (above, high), (below, low) = ends
         slopes[index] = np.sum((high - low) * weights) / (above - below)

@@ -84,6 +84,10 @@ class Constant(Variable):
         """The constant's value."""
         return self.data
 
+    def signature(self) -> tuple[Any, ...]:
+        """Return a hashable, equal for constants of one type whose values have the same bits."""
+        return (self.type, *self.type.data_key(self.data))
+
     def clone(self, name: str | None = None) -> Constant:
         """Return a constant of the same type and data, named `name` or as this one."""
         return type(self)(self.type, self.data, name or self.name)

@@ -1,4 +1,8 @@
-"""`config`: PyTensor's flags as far as tests read them, at PyTensor's defaults, which are the engine's too."""
+"""`config`: PyTensor's flags as far as tests read them, at PyTensor's defaults, which are the engine's too.
+
+Dtypes are an exception: the engine's are numpy's, whatever the `cast_policy`, and float64 where PyTensor
+says floatX. So tests of "custom", which is PyTensor's default, and of "numpy+floatX" show the difference.
+"""
 
 from __future__ import annotations
 
@@ -23,6 +27,7 @@ VALUES: dict[str, Any] = {
 
 WITHOUT_EFFECT = frozenset(
     {
+        "cast_policy",
         "compiler_verbose",
         "cycle_detection",
         "exception_verbosity",
@@ -33,7 +38,7 @@ WITHOUT_EFFECT = frozenset(
         "traceback__limit",
     }
 )
-"""Flags that say how PyTensor reports or checks, on which no result depends."""
+"""Flags that say how PyTensor reports or checks, and those that the engine has one answer to."""
 
 
 class Flags:

@@ -22,7 +22,7 @@ from missing import Missing
 ROOT = "pytensor"
 
 ENGINE: dict[str, tuple[str, ...]] = {
-    "pytensor": ("engine",),
+    "pytensor": ("engine", "engine.compiling.mode", "engine.printing"),
     "pytensor.compile": (
         "engine",
         "engine.compiling.",
@@ -31,7 +31,7 @@ ENGINE: dict[str, tuple[str, ...]] = {
         "engine.rewriting",
     ),
     "pytensor.gradient": ("engine.gradient", "engine.gradient."),
-    "pytensor.graph": ("engine.graph", "engine.graph.", "engine.graph.features."),
+    "pytensor.graph": ("engine.graph", "engine.graph.", "engine.graph.features.", "engine.rewriting"),
     "pytensor.graph.rewriting": ("engine.rewriting", "engine.rewriting.", "engine.graph.features."),
     "pytensor.ifelse": ("engine.ifelse",),
     "pytensor.printing": ("engine.printing",),
