@@ -38,6 +38,7 @@ from engine.scalar.conversion import Cast, identity, second
 from engine.scalar.exponential import exp, exp2, expm1, log, log1p, log2, log10, pow, sigmoid, softplus, sqrt
 from engine.scalar.gamma import erf, erfc, gamma, gammaln, psi, tri_gamma
 from engine.scalar.op import ScalarOp, apply_scalar_op, as_scalar
+from engine.scalar.promotion import DTYPES
 from engine.scalar.special import (
     betainc,
     betaincinv,
@@ -167,3 +168,10 @@ __all__ = [
     "where",
     "xor",
 ]
+
+
+def __getattr__(name: str) -> ScalarType:
+    """Return the type of one number of the dtype `name`: `engine.scalar.float64`."""
+    if name not in DTYPES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return scalar_type(name)

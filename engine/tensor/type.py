@@ -192,9 +192,13 @@ def tensor_type(dtype: str, shape: tuple[int | None, ...]) -> TensorType:
 
 
 def check_dtype(dtype: Any) -> str:
-    """Return the name of `dtype`. Raises TypeError for a dtype that the engine does not have."""
+    """Return the name of `dtype`; "floatX" is float64. Raises TypeError for a dtype that the engine does not
+    have.
+    """
     if dtype in DTYPES and type(dtype) is str:
         return dtype
+    if isinstance(dtype, str) and dtype == "floatX":
+        return "float64"
     try:
         name = np.dtype(dtype).name
     except TypeError:

@@ -11,6 +11,7 @@ import pytest
 import scipy.special
 
 import engine
+import engine.scalar
 import engine.tensor as pt
 from engine import verify_grad
 
@@ -439,6 +440,7 @@ def test_several_variables_are_made_at_once():
     assert [x.name, y.name, x.type] == ["x", "y", pt.dvector]
     assert [v.type for v in pt.imatrices(2)] == [pt.imatrix] * 2
     assert pt.scalars("z").name == "z"
+    assert [v.name for v in pt.matrices("AB")] == ["A", "B"]
     assert [v.name for v in pt.scalars(1)] == [None]
     assert pt.ftensor5s("a", "b")[1].type == pt.TensorType("float32", (None,) * 5)
 
@@ -448,6 +450,15 @@ def test_makers_with_a_prefix_are_types():
     assert pt.dvector("x").type is pt.dvector
     assert pt.dvector("x", shape=(3,)).type.shape == (3,)
     assert pt.dvector(dtype="float32").type == pt.fvector
+    assert pt.matrix(dtype="floatX").type == pt.dmatrix
+    assert pt.cast(pt.ivector(), "floatX").type == pt.dvector
+
+
+def test_types_of_single_numbers_have_the_names_of_dtypes():
+    assert engine.scalar.float64("x").type == engine.scalar.ScalarType("float64")
+    assert engine.scalar.uint8.dtype == "uint8"
+    with pytest.raises(AttributeError, match="complex64"):
+        engine.scalar.complex64  # noqa: B018
 
 
 def test_all_public_names_exist():
