@@ -1,8 +1,9 @@
-"""Graphs of PyTensor's computed with numbers of 120 digits: the truth where two float64 results differ.
+"""Graphs of PyTensor's computed with numbers of 500 digits: the truth where two float64 results differ.
 
-An array of floats is a numpy array of mpmath's numbers, one of integers or bools is numpy's own. The graph is
+So many digits that 1 - p is no zero where p differs from 1 by a number as small as a float64 can be. An
+array of floats is a numpy array of mpmath's numbers, one of integers or bools is numpy's own. The graph is
 taken as it was written: rewrites change float64 results, but not exact ones. Raises KeyError or
-NotImplementedError for an Op that PyMC's densities without loops do not have.
+NotImplementedError for an Op that PyMC's densities do not have, and for a loop that may end early.
 """
 
 from __future__ import annotations
@@ -20,12 +21,13 @@ from pytensor.compile.builders import OpFromGraph
 from pytensor.graph.basic import Constant
 from pytensor.graph.traversal import io_toposort
 from pytensor.raise_op import CheckAndRaise
+from pytensor.scan.op import Scan
 from pytensor.tensor.basic import Alloc, Join, MakeVector, ScalarFromTensor, TensorFromScalar
 from pytensor.tensor.blockwise import Blockwise
 from pytensor.tensor.elemwise import CAReduce, Elemwise
 from pytensor.tensor.subtensor import AdvancedIncSubtensor, IncSubtensor
 
-mp.dps = 120
+mp.dps = 500
 Array = np.ndarray
 EXACTLY = np.vectorize(lambda value: mpf(float(value)), otypes=[object])
 
@@ -55,8 +57,12 @@ def _results(node: Any, inputs: list[Any]) -> list[Any]:
         found = _elementwise(getattr(op, "scalar_op", op), dtype, inputs)
     elif isinstance(op, CAReduce):
         found = _reduced(op, inputs[0])
+    elif isinstance(op, Scan):
+        return _looped(op, inputs)
     elif isinstance(op, Blockwise):
         found = _batched(op.core_op, op.batch_ndim(node), inputs)
+        if isinstance(found, list):
+            return found
     elif isinstance(op, CheckAndRaise | ScalarFromTensor | TensorFromScalar):
         found = inputs[0]
     elif isinstance(op, Alloc):
@@ -92,7 +98,36 @@ def _batched(op: Any, count: int, inputs: list[Any]) -> Any:
     batch = np.broadcast_shapes(*[value.shape[:count] for value in inputs])
     full = [np.broadcast_to(value, batch + value.shape[count:]) for value in inputs]
     rows = [function(op, *[value[place] for value in full]) for place in np.ndindex(batch)]
+    if isinstance(rows[0], tuple):
+        return [np.stack(part).reshape(batch + part[0].shape) for part in zip(*rows, strict=True)]
     return np.stack(rows).reshape(batch + rows[0].shape)
+
+
+def _looped(op: Any, inputs: list[Any]) -> list[Any]:
+    """What a loop gives, each step computed as a graph. Buffers must have room for all steps."""
+    info, steps = op.info, int(inputs[0])
+    if info.as_while or info.n_untraced_sit_sot:
+        raise NotImplementedError("a loop that may end early, or carries other things than arrays")
+    buffers = [*op.outer_mitmot(inputs), *op.outer_mitsot(inputs), *op.outer_sitsot(inputs)]
+    buffers = [buffer.copy() for buffer in buffers]
+    taps = [*info.mit_mot_in_slices, *info.mit_sot_in_slices, *info.sit_sot_in_slices]
+    begins = [max(0, -min(places)) for places in taps]
+    mapped: list[list[Any]] = [[] for _ in range(info.n_nit_sot)]
+    for step in range(steps):
+        now = [begin + step for begin in begins]
+        given = [sequence[step] for sequence in op.outer_seqs(inputs)]
+        given += [b[at + tap] for b, at, places in zip(buffers, now, taps, strict=True) for tap in places]
+        given += op.outer_non_seqs(inputs)
+        results = compute(dict(zip(op.fgraph.inputs, given, strict=True)), op.fgraph.outputs)
+        written = [*op.inner_mitmot_outs_grouped(results)]
+        written += [[value] for value in (*op.inner_mitsot_outs(results), *op.inner_sitsot_outs(results))]
+        places = [*info.mit_mot_out_slices, *[(0,)] * (len(buffers) - info.n_mit_mot)]
+        for buffer, at, offsets, values in zip(buffers, now, places, written, strict=True):
+            for offset, value in zip(offsets, values, strict=True):
+                buffer[at + offset] = np.asarray(value)[()]
+        for rows, value in zip(mapped, op.inner_nitsot_outs(results), strict=True):
+            rows.append(value)
+    return [*buffers, *[np.stack(rows) for rows in mapped]]
 
 
 def _performed(node: Any, inputs: list[Any]) -> list[Any]:
@@ -137,6 +172,14 @@ def _solved(a: Any, b: Any) -> Any:
     return _triangular(a, b, False)
 
 
+def _eigh(op: Any, a: Any) -> tuple[Any, Any]:
+    """The eigenvalues of a symmetric matrix, the least first, and its eigenvectors in columns."""
+    if not all(mpmath.isfinite(value) for value in a.flat):
+        return np.full(len(a), nan, object), np.full(a.shape, nan, object)
+    values, vectors = mpmath.eigsy(mpmath.matrix(a.tolist()))
+    return np.array(values.tolist(), object)[:, 0], np.array(vectors.tolist(), object)
+
+
 def _cho_solved(op: Any, factor: Any, b: Any) -> Any:
     lower = factor if op.lower else factor.T
     return _triangular(lower.T, _triangular(lower, b, True), False)
@@ -176,6 +219,8 @@ CORE: dict[str, Callable[..., Any]] = {
     "SolveTriangular": lambda op, a, b: _triangular(a, b, op.lower),
     "Solve": lambda op, a, b: _solved(a, b),
     "MatrixInverse": lambda op, a: _solved(a, exact(np.eye(len(a)))),
+    "Eigh": _eigh,
+    "Eye": lambda op, rows, columns, k: np.eye(int(rows), int(columns), int(k)).astype(op.dtype),
     "Dot": lambda op, a, b: np.dot(a, b),
     "ExtractDiag": lambda op, x: np.diagonal(x, op.offset, op.axis1, op.axis2).copy(),
     "AllocDiag": _diagonal_matrix,
@@ -199,6 +244,7 @@ SCALAR: dict[type, Callable[..., Any]] = {
     ps.Expm1: ONE[mpmath.expm1],
     ps.Log: ONE[_log],
     ps.Log1p: ONE[lambda x: _log(1 + x)],
+    ps.Floor: ONE[mpmath.floor],
     ps.Tanh: ONE[mpmath.tanh],
     ps.Cos: ONE[mpmath.cos],
     ps.Sin: ONE[mpmath.sin],
@@ -223,6 +269,8 @@ SCALAR: dict[type, Callable[..., Any]] = {
     psm.Softplus: ONE[lambda x: mpmath.log1p(mpmath.exp(x)) if x < 1000 else x],
     psm.Log1mexp: ONE[lambda x: mpmath.log(-mpmath.expm1(x)) if x < 0 else -inf],
     psm.GammaLn: ONE[lambda x: mpmath.loggamma(x) if x > 0 else inf],
+    psm.GammaInc: np.frompyfunc(lambda a, x: mpmath.gammainc(a, 0, x, regularized=True), 2, 1),
+    psm.GammaIncC: np.frompyfunc(lambda a, x: mpmath.gammainc(a, x, regularized=True), 2, 1),
     psm.Psi: ONE[mpmath.digamma],
     psm.TriGamma: ONE[lambda x: mpmath.polygamma(1, x)],
     psm.Erf: ONE[mpmath.erf],

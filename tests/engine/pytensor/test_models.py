@@ -15,9 +15,11 @@ from tests.engine.pytensor.comparing_models import (
     density,
     difference,
     draws,
+    error_of,
     left_of,
     points,
 )
+from tests.engine.pytensor.exact import compute
 from tests.engine.pytensor.models import MODELS
 
 LEFT: dict[str, set[str]] = {
@@ -31,6 +33,25 @@ NO_DRAWS = {
     "robust_regression": "a flat variable has no draws",
     "neighbours": "an ICAR variable has no draws",
 }
+LOST_BY_THE_FORMULA = {
+    "hidden_states": "a sum, 3e108, is divided by the square of the noise, 5e-209, before it is multiplied by "
+    "the noise: it overflows. numba's code, which may regroup divisions, does not form that quotient",
+    "grid_process": "the derivative of eigenvectors divides by differences of eigenvalues, of which three are "
+    "1.0 to the last bit: covariances of 3e-78 are left of a kernel",
+    "latent_process": "the derivative of distances between points, divided by a length of 8e-52, is a sum that "
+    "cancels: what is left are its rounding errors, which are larger than the prior's part",
+}
+"""Models with points at which numba's code alone has the digits of a gradient, and why the formula that PyTensor's
+rewrites make loses them. There its own performs, which compute that formula one Op after the other, have no
+more digits than the engine."""
+
+LOST = [
+    ("hidden_states", 100.0, 15, 9, 4.3199041705954524e212),
+    ("grid_process", 10.0, 1, 1, 0.9999777548703005),
+    ("latent_process", 100.0, 5, 1, 1.2731551825245059e51),
+]
+"""A point of each: model, scale, number of the point, place in the gradient, and the exact number."""
+
 SMALL = ("regression", "ordinal", "garch", "correlated", "shares")
 FULL = os.environ.get("CACHEGRAPH_STRESS") == "full"
 """numba compiles for 5 to 30 seconds a model, PyMC draws for 2 to 5; performs and exact numbers take 3 to 10."""
@@ -67,7 +88,26 @@ def test_density_and_gradient_are_those_of_the_mode_or_as_exact(name: str, mode:
     assert left_of(found) == LEFT.get(name, set())
     for scale, count in ((0.0, 1), (0.5, 8), (10.0, 8), (100.0, 16)):
         for point in points(model, scale, count):
-            assert difference(model, found, expected, point) is None
+            wrong = difference(model, found, expected, point)
+            if wrong and mode == "numba" and name in LOST_BY_THE_FORMULA:
+                wrong = difference(model, found, density(model, PYTHON), point)
+            assert wrong is None
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "scale", "number", "place", "due"), LOST)
+def test_where_numba_alone_is_right_the_formula_has_lost_the_digits(
+    name: str, scale: float, number: int, place: int, due: float
+) -> None:
+    model = MODELS[name]()
+    point = points(model, scale, 16)[number]
+    [truth] = compute(dict(zip(model.value_vars, point, strict=True)), [model.dlogp()])
+    assert float(truth[place]) == due
+    with np.errstate(all="ignore"):
+        performed, found = density(model, PYTHON)(*point)[1], density(model, "ENGINE")(*point)[1]
+    assert error_of(performed[place], truth[place]) >= 1
+    others = np.delete(np.arange(len(truth)), place)
+    assert error_of(found[others], truth[others]) < 1e-9
 
 
 @pytest.mark.parametrize("name", ["change_point", "eight_schools"])
