@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from functools import reduce
 from typing import Any
 
 from numpy.linalg import LinAlgError
 from pytensor.tensor.blas.gemm import Dot22, Dot22Scalar, Gemm
 from pytensor.tensor.blas.gemv import Gemv
+from pytensor.tensor.linalg.constructors import BlockDiagonal
 from pytensor.tensor.linalg.decomposition.cholesky import Cholesky
 from pytensor.tensor.linalg.inverse import MatrixInverse
 from pytensor.tensor.linalg.solvers.general import Solve
@@ -19,6 +21,7 @@ import engine.tensor as pt
 from engine.pytensor.representation import Untranslatable
 from engine.pytensor.scope import Rule, Scope
 from engine.tensor import linalg
+from engine.tensor.conversion import number
 
 
 def _dot(scope: Scope, node: Any, x: Any, y: Any) -> Any:
@@ -40,12 +43,24 @@ def _cholesky(scope: Scope, node: Any, x: Any) -> Any:
 
 def _solve(scope: Scope, node: Any, a: Any, b: Any) -> Any:
     op = node.op
-    # LAPACK's solver for general matrices gives what those for symmetric ones do, to rounding; these read
-    # one triangle only.
-    if op.assume_a not in ("gen", "pos"):
+    symmetric = op.assume_a in ("sym", "her")
+    if op.assume_a not in ("gen", "pos") and not symmetric:
         raise Untranslatable(f"the engine has no solver for assume_a={op.assume_a!r}")
-    lower = bool(op.lower) and op.assume_a == "pos"
-    return linalg.solve(_float(node, a), _float(node, b), assume_a=op.assume_a, lower=lower, b_ndim=op.b_ndim)
+    if symmetric:
+        a = _mirrored(a, op.lower)
+    kind = "pos" if op.assume_a == "pos" else "gen"
+    lower = bool(op.lower) and kind == "pos"
+    return linalg.solve(_float(node, a), _float(node, b), assume_a=kind, lower=lower, b_ndim=op.b_ndim)
+
+
+def _mirrored(a: Any, lower: bool) -> Any:
+    """Return the symmetric matrix of which `a` has one triangle: LAPACK's solvers for them read no other.
+
+    LAPACK's solver for general matrices gives what those for symmetric ones do, to rounding.
+    """
+    strict = pt.tril(a, -1) if lower else pt.triu(a, 1)
+    whole = pt.tril(a) if lower else pt.triu(a)
+    return pt.add(whole, pt.dimshuffle(strict, (1, 0)))
 
 
 def _solve_triangular(scope: Scope, node: Any, a: Any, b: Any) -> Any:
@@ -76,6 +91,17 @@ def _slogdet(scope: Scope, node: Any, x: Any) -> list[Any]:
     return list(linalg.slogdet(_float(node, x)))
 
 
+def _block_diagonal(scope: Scope, node: Any, *blocks: Any) -> Any:
+    lengths = [[pt.shape_i(block, axis) for block in blocks] for axis in range(2)]
+    whole = pt.zeros([reduce(pt.add, along) for along in lengths], node.outputs[0].type.dtype)
+    row, column = number(0, "int64"), number(0, "int64")
+    for block, rows, columns in zip(blocks, *lengths, strict=True):
+        below, right = pt.add(row, rows), pt.add(column, columns)
+        whole = pt.set_subtensor(whole[row:below, column:right], pt.cast(block, whole.type.dtype))
+        row, column = below, right
+    return whole
+
+
 def _float(node: Any, x: Any) -> Any:
     """Return an input in the dtype of the result."""
     return pt.cast(x, node.outputs[0].type.dtype)
@@ -94,4 +120,5 @@ RULES: dict[type, Rule] = {
     MatrixInverse: _inverse,
     Det: _det,
     SLogDet: _slogdet,
+    BlockDiagonal: _block_diagonal,
 }

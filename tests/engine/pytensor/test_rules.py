@@ -227,6 +227,23 @@ def equations() -> Case:
     return [m, t], outputs, [M, T / 7]
 
 
+def equations_with_one_triangle() -> Case:
+    indefinite = m + m.T - 5 * pt.eye(3)
+    given = [
+        pt.linalg.solve(indefinite + junk, m, assume_a=kind, lower=lower)
+        for kind in ("sym", "her")
+        for lower, junk in ((True, 7 * pt.triu(m, 1)), (False, 7 * pt.tril(m, -1)))
+    ]
+    return [m], given, [M]
+
+
+def blocks_on_a_diagonal() -> Case:
+    small = pt.matrix("small", dtype="int8")
+    blocks = pt.linalg.block_diag(m, small, x[None], x[:0][None], m[:0])
+    outputs = [blocks, pt.grad(pt.sqr(blocks).sum(), m), pt.linalg.block_diag(t, t[:1, :1])]
+    return [m, small, x, t], outputs, [M, np.full((2, 2), 100, "int8"), X, T]
+
+
 def inverse_of_a_singular_matrix() -> Case:
     return [m], [pt.linalg.inv(m)], [np.ones((3, 3))]
 
@@ -284,6 +301,8 @@ CASES: list[Callable[[], Case]] = [
     changed,
     products,
     equations,
+    equations_with_one_triangle,
+    blocks_on_a_diagonal,
     inverse_of_a_singular_matrix,
     inverse_of_singular_matrices,
     inverse_of_what_is_not_a_number,
