@@ -5,7 +5,7 @@ imported.
     typed   := 'N' text(class) text(name)   numbers, None, text and the like: the name is all
                 | 'A' typed(dtype) uint(ndim) text(layout) value((mutable, aligned))
                 | 'L' text(class) value(the value)   a literal, or an argument that was left out
-                | 'T' text(kind) value(class, if named tuple) uint(n) typed*n   tuples, lists, dicts, Optional
+                | 'T' text(kind) value(class, if named tuple) uint(n) typed*n   tuples, lists, pointers and the like
                 | 'O' value   a type of others, whose class has a registered encoder
     dispatcher := 'w' text("numba") value(function) value(options) value(types of local variables)
                   value(signatures) value(pipeline) value(names of local variables) ('+' extensions | '-')
@@ -37,7 +37,7 @@ _BY_NAME = frozenset(
     (
         *("Integer", "Float", "Complex", "Boolean", "NoneType", "UnicodeType", "SliceType", "EllipsisType"),
         *("NPDatetime", "NPTimedelta", "CharSeq", "UnicodeCharSeq"),
-        *("NumPyRandomGeneratorType", "NumPyRandomBitGeneratorType"),
+        *("NumPyRandomGeneratorType", "NumPyRandomBitGeneratorType", "RawPointer"),
     )
 )
 _LITERALS: dict[str, str] = {
@@ -55,6 +55,7 @@ _PARTS: dict[str, tuple[str, Callable[[Any], Sequence[Any]]]] = {
     "ListType": ("list", lambda of: (of.item_type,)),
     "DictType": ("dict", lambda of: (of.key_type, of.value_type)),
     "Optional": ("optional", lambda of: (of.type,)),
+    "CPointer": ("pointer", lambda of: (of.dtype,)),
 }
 
 
@@ -101,7 +102,8 @@ def _write_compound(encoder: Encoder, of: Any, name: str) -> None:
         encoder.tag(b"O")
         encoder.value(of)
         return
-    if name not in _PARTS or getattr(of, "initial_value", None) is not None or _is_own_list(of, name):
+    is_told_by_parts = getattr(of, "initial_value", None) is None and getattr(of, "addrspace", None) is None
+    if name not in _PARTS or not is_told_by_parts or _is_own_list(of, name):
         found = f"the numba type {of} ({type(of).__module__}.{type(of).__qualname__})"
         raise Unfingerprintable(found, "use numbers, arrays, text, tuples, typed lists or typed dicts")
     kind, parts_of = _PARTS[name]

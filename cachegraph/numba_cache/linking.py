@@ -1,4 +1,4 @@
-"""Linking of stored overloads into this process for calls from Python, without numba's contexts.
+"""Linking of stored code into this process for calls from Python and from C, without numba's contexts.
 
 numba's own loader first imports the registries of types and implementations that its compiler needs
 (a quarter of a second), and compiles, in every process, Python functions that the code calls once
@@ -66,6 +66,7 @@ class LinkedOverload(NamedTuple):
 
 
 _linked: dict[str, LinkedOverload] = {}
+_callbacks: dict[str, int] = {}
 _kept: list[tuple[object, ...]] = []
 
 
@@ -81,17 +82,47 @@ def link_overload(stored: Stored, identity: str) -> LinkedOverload:
     return found
 
 
+def link_callback(stored: Stored, identity: str) -> int:
+    """Return the address of the function of C in `stored`, which numba.cfunc made; raises as link_overload
+    does."""
+    found = _callbacks.get(identity)
+    if found is None:
+        entry = stored.described.descriptor(identity).llvm_cfunc_wrapper_name
+        linked, _ = _linked_code(stored, identity, entry)
+        found = _callbacks[identity] = linked.addresses[entry]
+    return found
+
+
 def forget_overload(identity: str) -> None:
-    """Forget the linked overload of `identity`, so that the next one is linked from the stored code."""
+    """Forget what is linked for `identity`, so that the next is linked from the stored code."""
     _linked.pop(identity, None)
+    _callbacks.pop(identity, None)
 
 
 def _link(stored: Stored, identity: str) -> LinkedOverload:
     described = stored.described
+    entry = described.descriptor(identity).llvm_cpython_wrapper_name
+    linked, main = _linked_code(stored, identity, entry)
+    entry_point = _dynfunc.make_function(
+        ModuleType(described.module),
+        described.qualname.rpartition(".")[2],
+        f"compiled wrapper for {described.qualname!r}",
+        linked.addresses[entry],
+        main,
+        (linked,),
+    )
+    return LinkedOverload(signature(described.result, *described.arguments), entry_point)
+
+
+def _linked_code(stored: Stored, identity: str, entry: str) -> tuple[LinkedObjects, Any]:
+    """Return the linked code, with the address of its function `entry`, and its own environment."""
+    described = stored.described
     globals_ = {"__name__": described.module}
     named = described.descriptor(identity)
     symbols = read_symbols(stored.code)
-    wanted = (named.llvm_cpython_wrapper_name, *described.environments, *described.addresses)
+    if entry not in symbols.defined:
+        raise LinkError(f"it has no function {entry}")
+    wanted = (entry, *described.environments, *described.addresses)
     _refuse_unwritable(symbols, (*described.environments, *described.addresses))
     linked = _add(stored.code, symbols.undefined, [name for name in wanted if name in symbols.defined])
     environments = {name: environment(name, held, globals_) for name, held in described.environments.items()}
@@ -103,15 +134,7 @@ def _link(stored: Stored, identity: str) -> LinkedOverload:
         if name in symbols.defined:
             _write(linked.addresses[name], cython_function(*address))
     _kept.append((linked, *environments.values(), main))
-    entry_point = _dynfunc.make_function(
-        ModuleType(described.module),
-        described.qualname.rpartition(".")[2],
-        f"compiled wrapper for {described.qualname!r}",
-        linked.addresses[named.llvm_cpython_wrapper_name],
-        main,
-        (linked,),
-    )
-    return LinkedOverload(signature(described.result, *described.arguments), entry_point)
+    return linked, main
 
 
 def _refuse_unwritable(symbols: Symbols, names: Iterable[str]) -> None:

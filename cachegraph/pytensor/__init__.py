@@ -13,6 +13,7 @@ it:
     describe    PyTensor's graphs and all that rewriting depends on -> cache key; explanations of keys
     stored      optimized graphs and inner graphs in the form in which entries hold them
     code        code that numba compiled, of functions and of single Ops
+    nutpie      the functions of C that nutpie has numba compile
     making      hooks into PyTensor, and the maker that looks functions up
     activation  the same, installed by a variable of the environment
 """

@@ -102,7 +102,8 @@ class StoredFunction(CPUDispatcher):
         self._entries = OverloadEntries(
             description, trusted=HOST_PACKAGES, described=HOST_PACKAGES, address_of=pytensor_address
         )
-        self._basis = basis
+        self.basis = basis
+        self.description = description
         self._link = link
         self._linked: Any = None
         self._call_arguments: tuple[Any, ...] | None = None
@@ -186,7 +187,7 @@ class StoredFunction(CPUDispatcher):
         key = self._key(arguments)
         if key is None:
             return self._compile_by_pytensor(arguments)
-        if changed := self._basis.changed():
+        if changed := self.basis.changed():
             return self._compile_changed(arguments, changed)
         compiled: list[Any] = []
 
@@ -216,7 +217,7 @@ class StoredFunction(CPUDispatcher):
                 raise
             log().warning("what was stored of %s cannot be linked", self.__name__, exc_info=True)
             return compiled[0]
-        self._count(found)
+        self.count(found)
         return self._usable(arguments, key, found)
 
     def _compile_for_args(self, *args: Any, **kws: Any) -> Any:
@@ -279,16 +280,10 @@ class StoredFunction(CPUDispatcher):
         return self._compile_by_pytensor(arguments)
 
     def _refuse_changed(self, arguments: Any, key: CacheKey) -> None:
-        """Raise Changed if what was compiled is not, or may not be, what `key` describes."""
-        changed = self._basis.changed()
-        if changed is None and self._basis.implementations.are_lost():
-            changed = "what PyTensor compiles an Op by"
-        if changed is None and self._key(arguments) != key:
-            changed = "a setting of numba, or what is registered with it,"
-        if changed is not None:
-            raise Changed(changed)
+        self.basis.refuse_changed(self._key(arguments) == key)
 
-    def _count(self, found: Found[Any]) -> None:
+    def count(self, found: Found[Any]) -> None:
+        """Count the look-up of this function's code, or of code that was compiled from it."""
         is_hit = found.outcome == "hit"
         self.tally[not is_hit] += 1
         if is_hit:
@@ -360,7 +355,7 @@ class StoredFunction(CPUDispatcher):
 
     def _freshly_linked(self) -> Any:
         """Return a new dispatcher of PyTensor's, which has compiled nothing."""
-        with self._basis.implementations.in_force(), storing_op_code():
+        with self.basis.implementations.in_force(), storing_op_code():
             linked = self._link()
         if isinstance(linked, Dispatcher):
             linked._cache = NullCache()
@@ -370,7 +365,7 @@ class StoredFunction(CPUDispatcher):
         entrypoints.init_all()
         if not isinstance(dispatcher, Dispatcher):
             raise _NotCompiled
-        with self._basis.implementations.in_force(), storing_op_code(), fresh_compilation(HOST_PACKAGES):
+        with self.basis.implementations.in_force(), storing_op_code(), fresh_compilation(HOST_PACKAGES):
             in_one_frame_chunk(dispatcher.compile, tuple(arguments))
         return dispatcher.overloads[tuple(arguments)]
 

@@ -23,6 +23,7 @@ from cachegraph.pytensor.describe.graphs import encode_frozen, encoding_context
 from cachegraph.pytensor.describe.held_arrays import HeldArrays
 from cachegraph.pytensor.describe.registries import DISPATCHERS, is_of_pytensor
 from cachegraph.pytensor.describe.values import EncodingContext, encode_value
+from cachegraph.pytensor.errors import Changed
 
 CHANGED = "changed-while-compiling"
 """The bypass reason of a function that is no longer what its key describes."""
@@ -49,6 +50,19 @@ class Basis:
         if self.implementations.have_changed():
             return "what an Op is compiled by, or what that reads"
         return None
+
+    def refuse_changed(self, is_key_same: bool) -> None:
+        """Raise Changed if what was compiled is not, or may not be, what the key describes.
+
+        `is_key_same` says whether the key, made again, is the same.
+        """
+        changed = self.changed()
+        if changed is None and self.implementations.are_lost():
+            changed = "what PyTensor compiles an Op by"
+        if changed is None and not is_key_same:
+            changed = "a setting of numba, or what is registered with it,"
+        if changed is not None:
+            raise Changed(changed)
 
 
 def _carried(arrays: HeldArrays) -> Basis:

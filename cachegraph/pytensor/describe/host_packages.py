@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from functools import cache
 
 from cachegraph.fingerprint.encoding import encode
-from cachegraph.fingerprint.origin import origin_of
+from cachegraph.fingerprint.origin import origin_of, release_of
 from cachegraph.fingerprint.releases import package_version
 from cachegraph.fingerprint.source import imported_source
 
@@ -37,6 +37,14 @@ def encode_host_code() -> bytes:
     """
     digests = [(name, _source_digest_of(name)) for name in (*host_checkouts(), _ADAPTER)]
     return encode((_version("pytensor"), digests))
+
+
+def encode_package(name: str) -> bytes:
+    """Return the encoding of the release of an imported package; of its source, if it is none or was edited.
+
+    Raises SourceError as encode_host_code does.
+    """
+    return encode((release_of(name), _source_digest_of(name) if _is_checkout(name) else b""))
 
 
 def _version(name: str) -> str:

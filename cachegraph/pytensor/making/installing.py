@@ -7,6 +7,7 @@ import sys
 from importlib import import_module
 from typing import Any
 
+from cachegraph.pytensor import nutpie
 from cachegraph.pytensor.backends import NUMBA, DefaultMode, add_mode
 from cachegraph.pytensor.errors import UnsupportedPyTensor
 
@@ -82,6 +83,7 @@ def install(*, backend: str | None = None, force: bool = False, large_constants:
 def uninstall() -> None:
     """Restore PyTensor; functions made in between keep working. Does nothing if nothing is installed."""
     _default.restore()
+    nutpie.unpatch()
     while _before:
         owner, name, found = _before.pop()
         if found is _ABSENT:
@@ -105,6 +107,7 @@ def _hook() -> None:
     looked_up = with_inner_lookup(rewriting.rewrite_inner_graph)
     for module in _INNER_REWRITING:
         _replace(import_module(module), "rewrite_inner_graph", looked_up)
+    nutpie.patch()
 
 
 def _note_folding() -> None:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import sys
-from inspect import signature
 from types import ModuleType
 from typing import Any
 
-from cachegraph.import_watcher import ImportWatcher
+from cachegraph.module_patches import ModulePatches, unknown_object
 
 NUTPIE, PYMC = "nutpie.compile_pymc", "pymc.sampling.mcmc"
 _COMPILE, _LINKER = "_compile_pymc_model_numba", "NumbaLinker"
@@ -28,9 +26,6 @@ _KNOWN = {
 }
 """The parameters of what is replaced or called, as in nutpie 0.16."""
 
-_replaced: list[tuple[ModuleType, str, Any]] = []
-"""The objects that were replaced: module, name, and the object."""
-
 
 def patch() -> None:
     """Have nutpie compile PyMC models on the engine while "ENGINE" is PyTensor's default mode.
@@ -39,53 +34,34 @@ def patch() -> None:
     patched when they are. A nutpie, or a PyMC, that is not as it is known stays as it is, with a warning. A
     second call changes nothing.
     """
-    for name in _PATCHES:
-        if (module := sys.modules.get(name)) is not None:
-            _patch_module(module)
-    _WATCHER.start()
+    _PATCHES.apply()
 
 
 def unpatch() -> None:
     """Restore nutpie and PyMC; models compiled in between keep working."""
-    _WATCHER.stop()
-    while _replaced:
-        module, name, own = _replaced.pop()
-        setattr(module, name, own)
+    _PATCHES.restore()
 
 
-def _patch_module(module: ModuleType) -> None:
-    if not any(patched is module for patched, _, _ in _replaced):
-        _PATCHES[module.__name__](module)
-
-
-def _replace(module: ModuleType, name: str, value: Any) -> None:
-    _replaced.append((module, name, getattr(module, name)))
-    setattr(module, name, value)
-
-
-def _patch_nutpie(module: ModuleType) -> None:
-    for name, known in _KNOWN.items():
-        found = getattr(module, name, None)
-        if found is None or set(signature(found).parameters) != set(known):
-            _log().warning("nutpie compiles models by numba: its %s is not as in nutpie 0.16", name)
-            return
+def _of_nutpie(module: ModuleType) -> dict[str, Any]:
+    if (unknown := unknown_object(module, _KNOWN)) is not None:
+        _log().warning("nutpie compiles models by numba: its %s is not as in nutpie 0.16", unknown)
+        return {}
     from engine.pytensor.nutpie.models import ModelCompiler
 
-    _replace(module, _COMPILE, ModelCompiler(module, getattr(module, _COMPILE)))
+    return {_COMPILE: ModelCompiler(module, getattr(module, _COMPILE))}
 
 
-def _patch_pymc(module: ModuleType) -> None:
-    """Have PyMC take nutpie for the engine's linker, too."""
+def _of_pymc(module: ModuleType) -> dict[str, Any]:
+    """Return what has PyMC take nutpie for the engine's linker, too."""
     if not isinstance(getattr(module, _LINKER, None), type):
         _log().warning("pm.sample does not take nutpie by itself: PyMC's module has no %s", _LINKER)
-        return
+        return {}
     from engine.pytensor.linker import EngineLinker
 
-    _replace(module, _LINKER, getattr(module, _LINKER) | EngineLinker)
+    return {_LINKER: getattr(module, _LINKER) | EngineLinker}
 
 
-_PATCHES = {NUTPIE: _patch_nutpie, PYMC: _patch_pymc}
-_WATCHER = ImportWatcher(dict.fromkeys(_PATCHES, _patch_module))
+_PATCHES = ModulePatches({NUTPIE: _of_nutpie, PYMC: _of_pymc})
 
 
 def _log() -> Any:
