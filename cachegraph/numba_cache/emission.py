@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from numba.core.compiler_lock import global_compiler_lock
+
 
 def optimize(library: Any) -> None:
     """Finish a library that numba has compiled, but for its machine code; `emit` makes that.
@@ -20,14 +22,16 @@ def optimize(library: Any) -> None:
         library._verify_declare_only_symbols()
         library._finalized = True
 
-    library._finalize_final_module = checked
-    try:
-        library.finalize()
-    finally:
-        del library._finalize_final_module
+    with global_compiler_lock:
+        library._finalize_final_module = checked
+        try:
+            library.finalize()
+        finally:
+            del library._finalize_final_module
 
 
 def emit(library: Any) -> None:
     """Have numba emit and load a library that `optimize` has finished."""
-    library._dynamic_globals.clear()  # they are found again
-    library._finalize_final_module()
+    with global_compiler_lock:
+        library._dynamic_globals.clear()  # they are found again
+        library._finalize_final_module()

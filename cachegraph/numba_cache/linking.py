@@ -120,11 +120,11 @@ def _linked_code(stored: Stored, identity: str, entry: str) -> tuple[LinkedObjec
     globals_ = {"__name__": described.module}
     named = described.descriptor(identity)
     symbols = read_symbols(stored.code)
-    if entry not in symbols.defined:
-        raise LinkError(f"it has no function {entry}")
     wanted = (entry, *described.environments, *described.addresses)
     _refuse_unwritable(symbols, (*described.environments, *described.addresses))
     linked = _add(stored.code, symbols.undefined, [name for name in wanted if name in symbols.defined])
+    if entry not in linked.addresses:
+        raise LinkError(f"it has no function {entry}")
     environments = {name: environment(name, held, globals_) for name, held in described.environments.items()}
     main = environments.get(named.env_name) or environment(named.env_name, [], globals_)
     for name, found in environments.items():

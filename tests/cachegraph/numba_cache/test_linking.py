@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ctypes
+import math
 import subprocess
 import sys
 from collections.abc import Callable
@@ -11,10 +13,12 @@ from typing import Any
 import numba
 import numpy as np
 import pytest
+from numba.core import types
 
 from cachegraph.errors import CythonFunctionError, ObjectFormatError
 from cachegraph.numba_cache.compiled import Stored, pack_overload
-from cachegraph.numba_cache.linking import LinkError, link_overload
+from cachegraph.numba_cache.emission import emit, optimize
+from cachegraph.numba_cache.linking import LinkError, forget_overload, link_callback, link_overload
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -27,10 +31,10 @@ def scaled(values: Any, factor: Any) -> Any:
 
 def stored(function: Callable[..., Any], *arguments: Any, identity: str) -> Stored:
     compiled = numba.njit(function)
-    types = tuple(map(numba.typeof, arguments))
-    compiled.compile(types)
-    payload, _ = pack_overload(compiled.overloads[types], identity)
-    return Stored.read(payload, types)
+    signature = tuple(map(numba.typeof, arguments))
+    compiled.compile(signature)
+    payload, _ = pack_overload(compiled.overloads[signature], identity)
+    return Stored.read(payload, signature)
 
 
 @pytest.fixture(scope="module")
@@ -84,6 +88,35 @@ def test_an_address_that_is_not_there_is_refused() -> None:
     described = found.described._replace(addresses={name: ("scipy.linalg.cython_blas", "no_such_routine")})
     with pytest.raises(CythonFunctionError, match="no_such_routine"):
         link_overload(found._replace(described=described), identity)
+
+
+def stored_callback(function: Callable[..., Any], identity: str) -> Stored:
+    compiled = numba.cfunc(types.float64(types.float64))(function)
+    result = compiled._compile_uncached()
+    optimize(result.library)
+    payload, _ = pack_overload(result, identity)
+    return Stored.read(payload, (types.float64,))
+
+
+def test_a_function_of_c_is_linked_and_called_by_its_address() -> None:
+    identity = "8" * 32
+    found = stored_callback(lambda x: math.exp(x) + 1.0, identity)
+    address = link_callback(found, identity)
+    assert ctypes.CFUNCTYPE(ctypes.c_double, ctypes.c_double)(address)(0.5) == math.exp(0.5) + 1.0
+    assert link_callback(found, identity) == address
+    forget_overload(identity)
+    assert link_callback(found, identity) != address
+    with pytest.raises(LinkError, match="no function"):
+        link_overload(found, identity)
+
+
+def test_a_library_whose_code_was_not_emitted_can_still_be_loaded_by_numba() -> None:
+    compiled = numba.cfunc(types.float64(types.float64))(lambda x: x * 3.0)
+    result = compiled._compile_uncached()
+    optimize(result.library)
+    emit(result.library)
+    address = result.library.get_pointer_to_function(result.fndesc.llvm_cfunc_wrapper_name)
+    assert ctypes.CFUNCTYPE(ctypes.c_double, ctypes.c_double)(address)(0.5) == 1.5
 
 
 @pytest.mark.parametrize("length", [0, 3, 100, -1])

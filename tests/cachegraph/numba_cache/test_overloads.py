@@ -319,10 +319,11 @@ def test_each_type_has_an_encoding_of_its_own() -> None:
         types.Optional(types.int64),
     ]
     plain = [types.int64, types.int32, types.float64, types.boolean, types.none, types.unicode_type]
-    known = [*arrays, constant, *literals, *compound, *plain, types.ListType(types.int64)]
+    pointers = [types.voidptr, types.CPointer(types.float64), types.CPointer(types.int64)]
+    known = [*arrays, constant, *literals, *compound, *plain, *pointers, types.ListType(types.int64)]
     assert len({encode(of) for of in known}) == len(known)
     assert encode(types.Tuple([types.int64, types.int64])) == encode(types.UniTuple(types.int64, 2))
-    for unknown in (types.Record([], 8, False), types.pyobject, types.voidptr):
+    for unknown in (types.Record([], 8, False), types.pyobject, types.CPointer(types.int64, 1)):
         with pytest.raises(Unfingerprintable):
             encode(unknown)
 
