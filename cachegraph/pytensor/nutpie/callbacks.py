@@ -103,7 +103,7 @@ def callback_for(
     Raises Undescribed if it has no description, and SourceError for an edited nutpie.
     """
     if not isinstance(function, StoredFunction):
-        raise Undescribed("without a key", "the code of the model's function cannot be stored")
+        raise Undescribed("without a key", "what it calls is not stored, or the cache is not used")
     stand_ins = {key: _stand_in(data[key]) for key in keys}
     written = (
         *("nutpie callback", VERSION, kind, tuple(lengths), function.description),

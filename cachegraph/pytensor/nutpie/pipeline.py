@@ -9,15 +9,18 @@ anything fails, are compiled as if there were no cache.
 # mypy: disable-error-code="no-untyped-call,attr-defined"
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Mapping
 from contextlib import nullcontext
 from time import perf_counter
 from typing import Any
 
+import numba
 import numpy as np
 from numba.core import entrypoints, types
 from numba.core.compiler import Compiler
 from numba.core.compiler_lock import global_compiler_lock
+from numba.core.errors import NumbaWarning
 from numba.core.registry import cpu_target
 
 from cachegraph.cache import Artifact, Correction, Found
@@ -44,9 +47,17 @@ _OWN = "cachegraph"
 """The package of the functions that this pipeline has compiled, which describe themselves."""
 
 
-def storing_pipeline(options: Mapping[str, Any]) -> Callable[..., Any]:
+def storing_pipeline(options: Mapping[str, Any]) -> Any:
     """Return what numba.cfunc takes as `pipeline_class`; `options` are its other options."""
     return lambda *given: _Pipeline(options, given)
+
+
+def c_function(make: Callable[..., Any], *arguments: Any) -> Any:
+    """Return numba's function of C of what `make`, one of nutpie's functions, makes of these arguments."""
+    made, signature = make(*arguments)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", NumbaWarning)  # that numba's own cache does not keep it
+        return numba.cfunc(signature, pipeline_class=storing_pipeline({}))(made)
 
 
 class _Pipeline:

@@ -7,6 +7,7 @@ nutpie's own record of shared variables, which `with_data` fills anew.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from typing import Any
 from uuid import uuid4
 
@@ -23,8 +24,9 @@ from engine.pytensor.registration import NAME
 class ModelCompiler:
     """Compiles models for nutpie in place of its function `own`; `nutpie` is the module nutpie.compile_pymc.
 
-    It is for as long as "ENGINE" is PyTensor's default mode. What needs Python, or is given options of numba,
-    is compiled by `own`; the reason is logged.
+    It is for as long as "ENGINE" is PyTensor's default mode. If only the values of all variables need Python,
+    numba compiles these. A density that needs Python, and a model with options of numba, is compiled by `own`;
+    the reason is logged.
     """
 
     def __init__(self, nutpie: Any, own: Callable[..., Any]) -> None:
@@ -56,32 +58,37 @@ class ModelCompiler:
     def _on_engine(
         self, model: Any, pymc_initial_point_fn: Callable[..., Any], var_names: list[str] | None
     ) -> Any:
-        """Return the compiled model on the engine; raises EntryRefused if a part of it needs Python."""
+        """Return the compiled model on the engine; raises EntryRefused if its density needs Python."""
         nutpie = self._nutpie
-        dim, expanded, density, expansion, initial_point, shapes, reparameterized = nutpie._make_functions(
+        made = partial(
+            nutpie._make_functions,
             model,
-            mode=NAME,
             compute_grad=True,
             join_expanded=True,
             pymc_initial_point_fn=pymc_initial_point_fn,
             var_names=var_names,
         )
+        dim, expanded, density, expansion, initial_point, shapes, reparameterized = made(mode=NAME)
         data, keys = _shared_data([*shared_variables(density), *shared_variables(expansion)])
         user_data = _user_data(nutpie, keys, data)
         places = {variable: _place(user_data.dtype, key) for variable, key in keys.items()}
-        entries = (
-            entry_of(density, DENSITY, dim, expanded, places),
-            entry_of(expansion, EXPAND, dim, expanded, places),
-        )
-        user_data["contexts"] = [entry.context for entry in entries]
+        density_entry = entry_of(density, DENSITY, dim, expanded, places)
+        user_data["contexts"][0] = density_entry.context
+        try:
+            expansion_entry = entry_of(expansion, EXPAND, dim, expanded, places)
+            user_data["contexts"][1] = expansion_entry.context
+        except EntryRefused as reason:
+            _log().info("numba compiles the values of all variables for nutpie: %s", reason)
+            expansion = made(mode="NUMBA")[3]
+            expansion_entry = self._by_numba(dim, expanded, expansion, user_data, keys, data)
         dims, coords = nutpie._prepare_dims_and_coords(model, shapes, reparameterized)
         return nutpie.CompiledPyMCModel(
             _n_dim=dim,
             dims=dims,
             _coords=coords,
             _shapes={name: tuple(shape) for name, _, shape in zip(*shapes, strict=True)},
-            compiled_logp_func=entries[0],
-            compiled_expand_func=entries[1],
+            compiled_logp_func=density_entry,
+            compiled_expand_func=expansion_entry,
             initial_point_func=initial_point,
             shared_data=data,
             shared_var_keys=keys,
@@ -92,6 +99,26 @@ class ModelCompiler:
             expand_func=expansion,
             reparameterized_names=reparameterized,
         )
+
+    def _by_numba(
+        self,
+        dim: int,
+        expanded: int,
+        expansion: Any,
+        user_data: np.ndarray[Any, Any],
+        keys: Mapping[Any, str],
+        data: Mapping[str, np.ndarray[Any, Any]],
+    ) -> Any:
+        """Return nutpie's own function of C around `expansion`, which finds shared variables behind the
+        contexts; raises EntryRefused if it has others."""
+        from cachegraph.pytensor.nutpie.pipeline import c_function  # numba, which the engine does not need
+
+        variables = expansion.get_shared()
+        if not set(variables) <= set(keys):  # large constants, if the adapter makes them inputs for numba
+            raise EntryRefused("making a C entry for", "numba's expansion", "it has data of its own")
+        shared = [keys[variable] for variable in variables]
+        make = self._nutpie._make_c_expand_func
+        return c_function(make, dim, expanded, expansion.vm.jit_fn, user_data, shared, data)
 
 
 def _shared_data(variables: Iterable[Any]) -> tuple[dict[str, np.ndarray[Any, Any]], dict[Any, str]]:

@@ -16,6 +16,10 @@ _KNOWN = {
         *("pymc_initial_point_fn", "var_names"),
     ),
     "_prepare_dims_and_coords": ("model", "shape_info", "reparameterized_names"),
+    "_make_c_expand_func": (
+        *("n_dim", "n_expanded", "expand_fn"),
+        *("user_data", "shared_var_keys", "shared_data"),
+    ),
     "make_user_data": ("shared_var_keys", "shared_data"),
     "update_user_data": ("user_data", "user_data_storage"),
     "CompiledPyMCModel": (

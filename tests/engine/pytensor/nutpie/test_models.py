@@ -322,16 +322,53 @@ def test_pymc_takes_nutpie_and_low_rank_adaptation_works() -> None:
     assert trace.posterior["effect"].shape == (2, 20, 8)
 
 
-@pytest.mark.slow
-def test_what_needs_python_is_compiled_by_numba_with_the_reason(caplog: pytest.LogCaptureFixture) -> None:
+def of_python(*, in_density: bool) -> pm.Model:
+    """A model with an Op that the engine lacks."""
     with pm.Model() as model:
-        x = pm.Normal("x", shape=3)
-        pm.Deterministic("of_python", pt.linalg.eigh(pt.outer(x, x))[0])
+        shift = pm.Data("shift", np.array([1.0, 2.0, 3.0]))
+        x = pm.Normal("x", shift, shape=3)
+        values = pm.Deterministic("values", pt.linalg.eigh(pt.outer(x, x + shift))[0])
+        if in_density:
+            pm.Potential("fit", values.sum())
+    return model
+
+
+@pytest.mark.slow
+def test_a_density_that_needs_python_is_compiled_by_numba_with_the_reason(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    compiler = nutpie.compile_pymc._compile_pymc_model_numba
+    monkeypatch.setattr(compiler, "_own", lambda *args, **options: "compiled by numba")
     with caplog.at_level(logging.INFO, "engine"):
-        compiled = nutpie.compile_pymc_model(model)
-    assert not isinstance(compiled.compiled_logp_func, CEntry)
+        assert nutpie.compile_pymc_model(of_python(in_density=True)) == "compiled by numba"
     assert "Eigh" in caplog.text
-    assert call(compiled, np.ones(3)).status == 0
+
+
+@pytest.mark.slow
+def test_values_that_need_python_are_numbas_and_the_density_is_the_engines(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    with caplog.at_level(logging.INFO, "engine"):
+        compiled = nutpie.compile_pymc_model(of_python(in_density=False))
+    assert isinstance(compiled.compiled_logp_func, CEntry)
+    assert not isinstance(compiled.compiled_expand_func, CEntry)
+    assert "Eigh" in caplog.text
+    assert "all variables: PyTensor computes it" in engine.pytensor.explain(compiled)
+    for given, shift in (
+        (compiled, [1.0, 2.0, 3.0]),
+        (compiled.with_data(shift=[4.0, 0.0, 1.0]), [4.0, 0.0, 1.0]),
+    ):
+        for point in points(3, 5, 1.0):
+            found = call(given, point)
+            assert (found.status, found.expansion_status) == (0, 0)
+            np.testing.assert_allclose(found.gradient, shift - point, rtol=1e-12, atol=1e-12)
+            values = np.linalg.eigh(np.outer(point, point + shift))[0]
+            np.testing.assert_allclose(found.values, [*point, *values], rtol=1e-9, atol=1e-9)
+    options = {"draws": 30, "tune": 30, "chains": 3, "cores": 2, "seed": 1, "progress_bar": False}
+    trace = nutpie.sample(compiled, **options).posterior
+    last = trace["x"].values[-1, -1]
+    values = np.linalg.eigh(np.outer(last, last + [1.0, 2.0, 3.0]))[0]
+    np.testing.assert_allclose(trace["values"].values[-1, -1], values, rtol=1e-9, atol=1e-9)
 
 
 def refuse(*args: Any) -> Any:
