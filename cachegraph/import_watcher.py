@@ -10,7 +10,7 @@ from typing import Any
 
 
 class ImportWatcher:
-    """A finder that finds what those after it find, and calls `callbacks[name]` with a module after its import.
+    """A finder that finds what those after it find, and calls `callbacks[name]` with an imported module.
 
     An import that fails is watched again. The module keeps its own loader. Of several watches for one module,
     the one that was started first is called first.

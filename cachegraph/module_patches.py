@@ -11,7 +11,7 @@ from typing import Any
 from cachegraph.import_watcher import ImportWatcher
 
 Replacements = Callable[[ModuleType], Mapping[str, Any]]
-"""What replaces objects of a module, by their names there; empty if the module is not as it is known."""
+"""Replacements for objects of a module, by their names there; none if the module is not as it is known."""
 
 
 class ModulePatches:

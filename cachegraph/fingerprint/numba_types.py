@@ -5,7 +5,7 @@ imported.
     typed   := 'N' text(class) text(name)   numbers, None, text and the like: the name is all
                 | 'A' typed(dtype) uint(ndim) text(layout) value((mutable, aligned))
                 | 'L' text(class) value(the value)   a literal, or an argument that was left out
-                | 'T' text(kind) value(class, if named tuple) uint(n) typed*n   tuples, lists, pointers and the like
+                | 'T' text(kind) value(class, if named tuple) uint(n) typed*n   tuples, lists, pointers, ...
                 | 'O' value   a type of others, whose class has a registered encoder
     dispatcher := 'w' text("numba") value(function) value(options) value(types of local variables)
                   value(signatures) value(pipeline) value(names of local variables) ('+' extensions | '-')

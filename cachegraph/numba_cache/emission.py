@@ -1,7 +1,7 @@
 """numba's libraries of compiled code, optimized without machine code: what is stored is emitted once.
 
-numba optimizes a library and at once has its own engine emit and load it. Code that is emitted for the store and
-linked from there would be emitted twice.
+numba optimizes a library and at once has its own engine emit and load it. Code that is emitted for the
+store and linked from there would be emitted twice.
 """
 
 from __future__ import annotations

@@ -5,8 +5,8 @@ builds a model, compiles it by `nutpie.compile_pymc_model` and samples one draw 
 seconds of the processor from after the imports of PyMC and nutpie to the last of these draws. The first
 process of a way starts with empty caches (cold); the later ones take turns (warm), and the least counts.
 
-Prints a table, or JSON. `--check` fails (exit code 1) if the adapter with numba, or the engine, takes, warm, more
-than a quarter of what PyTensor takes warm.
+Prints a table, or JSON. `--check` fails (exit code 1) if the adapter with numba, or the engine, takes,
+warm, more than a quarter of what PyTensor takes warm.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """nutpie's functions of C: the density with its gradient, and the expansion to all variables.
 
-nutpie (0.16) makes a Python function around each compiled function of PyTensor, and gives it to numba.cfunc. It
-has the addresses, sizes and shapes of shared variables from the user data, a record that each call is
-given. What it is made of otherwise are lengths, the compiled function, the layout of the record, and the
-types of the shared arrays; the arrays are also constants of its code, all of which the code replaces before it
-reads them. Here it is made of arrays with one element for them, so that no entry holds a user's data.
+nutpie (0.16) makes a Python function around each compiled function of PyTensor, and gives it to
+numba.cfunc. It has the addresses, sizes and shapes of shared variables from the user data, a record that
+each call is given. Otherwise it is made of lengths, the compiled function, the layout of the record, and
+the types of the shared arrays. The arrays are also constants of its code, which replaces each before it
+reads it. Here arrays of one element stand for them, so that no entry holds a user's data.
 
     description := encode((scheme, version, kind, lengths, function, layout, shared, nutpie))
 
@@ -45,11 +45,11 @@ class Undescribed(CachegraphError):
         return f"storing a function of nutpie's: {self.found}; every process compiles it again"
 
 
-class Callback(NamedTuple):
-    """What one function of C computes: its `description`, and the compiled function that it calls.
+class CFunctionSource(NamedTuple):
+    """The source of one function of C: its `description`, and the compiled function that it calls.
 
-    `lengths` are those that nutpie calls it with. `user_data` is the record of the shared variables that it was
-    made for.
+    `lengths` are those that nutpie calls it with. `user_data` is the record of the shared variables that it
+    was made for.
     """
 
     description: bytes
@@ -78,13 +78,13 @@ class Callback(NamedTuple):
         return [np.zeros(self.lengths[0]), np.zeros(())] if is_density else [np.zeros(self.lengths[1])]
 
 
-def callback_of(function: Any) -> Callback | None:
+def callback_of(function: Any) -> CFunctionSource | None:
     """Return what a Python function computes that `described` made; None for any other."""
-    found: Callback | None = vars(function).get(_DESCRIBED)
+    found: CFunctionSource | None = vars(function).get(_DESCRIBED)
     return found
 
 
-def described(made: Any, callback: Callback) -> Any:
+def described(made: Any, callback: CFunctionSource) -> Any:
     """Return the Python function `made`, as one that computes what `callback` says."""
     vars(made)[_DESCRIBED] = callback
     return made
@@ -97,7 +97,7 @@ def callback_for(
     user_data: Any,
     keys: Sequence[str],
     data: Mapping[str, Any],
-) -> tuple[Callback, dict[str, Any]]:
+) -> tuple[CFunctionSource, dict[str, Any]]:
     """Return what nutpie's function `kind` makes of these arguments, and arrays to make it of for `data`.
 
     Raises Undescribed if it has no description, and SourceError for an edited nutpie.
@@ -110,7 +110,7 @@ def callback_for(
         *_described_data(user_data.dtype, keys, data),
         encode_package(PACKAGE),
     )
-    return Callback(encode(written), function, tuple(lengths), user_data), stand_ins
+    return CFunctionSource(encode(written), function, tuple(lengths), user_data), stand_ins
 
 
 def _stand_in(array: Any) -> Any:

@@ -1,9 +1,9 @@
 """numba's compiler for nutpie's functions of C, which finds them in the store (level "numba").
 
-numba.cfunc takes the class of its compiler as an argument. This one asks the store first, and links what it has
-without numba's contexts (numba_cache/linking.py). On a miss numba compiles, with all that it inlines as it
-is now; the process runs what it packed, linked as any other process links it. Other functions, and these where
-anything fails, are compiled as if there were no cache.
+numba.cfunc takes the class of its compiler as an argument. This one asks the store first, and links what
+it has without numba's contexts (numba_cache/linking.py). On a miss numba compiles, with all that it
+inlines as it is now; the process runs what it packed, linked as any other process links it. Other
+functions, and these where anything fails, are compiled as if there were no cache.
 """
 
 # mypy: disable-error-code="no-untyped-call,attr-defined"
@@ -40,7 +40,7 @@ from cachegraph.pytensor.code.stored_function import pytensor_address
 from cachegraph.pytensor.describe.basis import CHANGED
 from cachegraph.pytensor.describe.host_packages import HOST_PACKAGES
 from cachegraph.pytensor.errors import Changed, note_failure
-from cachegraph.pytensor.nutpie.callbacks import PACKAGE, Callback, callback_of
+from cachegraph.pytensor.nutpie.callbacks import PACKAGE, CFunctionSource, callback_of
 
 DESCRIBED = (*HOST_PACKAGES, PACKAGE)
 _OWN = "cachegraph"
@@ -89,7 +89,7 @@ class _Pipeline:
 
 
 class _Found(NamedTuple):
-    """What numba.cfunc reads of a CompileResult."""
+    """The part of a CompileResult that numba.cfunc reads."""
 
     library: Any
     fndesc: Any
@@ -122,7 +122,7 @@ class _Lookup:
     """One function of C, found or compiled by `compile`; `refusal` is the error that `compile` raised."""
 
     def __init__(
-        self, callback: Callback, name: str, options: Mapping[str, Any], compile: Callable[[], Any]
+        self, callback: CFunctionSource, name: str, options: Mapping[str, Any], compile: Callable[[], Any]
     ) -> None:
         self.refusal: BaseException | None = None
         self._callback = callback

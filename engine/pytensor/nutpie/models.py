@@ -24,9 +24,9 @@ from engine.pytensor.registration import NAME
 class ModelCompiler:
     """Compiles models for nutpie in place of its function `own`; `nutpie` is the module nutpie.compile_pymc.
 
-    It is for as long as "ENGINE" is PyTensor's default mode. If only the values of all variables need Python,
-    numba compiles these. A density that needs Python, and a model with options of numba, is compiled by `own`;
-    the reason is logged.
+    It is for as long as "ENGINE" is PyTensor's default mode. If only the values of all variables need
+    Python, numba compiles these. A density that needs Python, and a model with options of numba, is compiled
+    by `own`; the reason is logged.
     """
 
     def __init__(self, nutpie: Any, own: Callable[..., Any]) -> None:

@@ -253,7 +253,7 @@ def test_in_the_mode_verify_wrong_code_is_found_and_replaced(
     monkeypatch.undo()
     monkeypatch.setenv("CACHEGRAPH_DIR", str(store))
     monkeypatch.setenv("CACHEGRAPH_MODE", "verify")
-    own = pipeline.Callback.called_at
+    own = pipeline.CFunctionSource.called_at
     calls: list[int] = []
 
     def wrong(self: Any, address: int) -> Any:
@@ -261,7 +261,7 @@ def test_in_the_mode_verify_wrong_code_is_found_and_replaced(
         found = own(self, address)
         return found if len(calls) != 1 else lambda *arrays: arrays[1].fill(7.0) or found(*arrays) + 1
 
-    monkeypatch.setattr(callbacks.Callback, "called_at", wrong)
+    monkeypatch.setattr(callbacks.CFunctionSource, "called_at", wrong)
     check(*made(density()))
     assert cachegraph.counters().misses["mismatch"] >= 1
     check(*made(density()))
