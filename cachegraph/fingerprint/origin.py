@@ -152,9 +152,20 @@ def _real(paths: Iterable[str]) -> tuple[str, ...]:
     return tuple(sorted({os.path.realpath(path) + os.sep for path in paths}))
 
 
+_SOURCE_OR_EXTENSION = (".py", *EXTENSION_SUFFIXES)
+
+
 @lru_cache(maxsize=1024)
 def _is_in_site(file: str) -> bool:
-    return os.path.realpath(file).startswith(_site_directories())
+    directory, name = os.path.split(file)
+    if os.path.islink(file) or not name.endswith(_SOURCE_OR_EXTENSION):
+        return os.path.realpath(file).startswith(_site_directories())
+    return os.path.join(_real_directory(directory), name).startswith(_site_directories())
+
+
+@lru_cache(maxsize=1024)
+def _real_directory(directory: str) -> str:
+    return os.path.realpath(directory)  # ten calls of the system; a package has many modules
 
 
 @lru_cache(maxsize=1024)

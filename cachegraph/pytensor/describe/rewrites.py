@@ -1,9 +1,9 @@
 """The canonical encoding of the rewrites that a Mode asks for: its query, and the databases as registered.
 
-    query    := value((include, require, exclude, subqueries, position cutoff, extra rewrites))
-    database := object (values.py) of class and parameters, then uint(n) entry*n, sorted
-    entry    := bytes(uint(n) text(name or tag)*n value(positions)
-                (bytes(value(rewriter)) | uint(number of a database)))
+    query     := value((include, require, exclude, subqueries, position cutoff, extra rewrites))
+    databases := strong digest of marshal(database*)
+    database  := (class, ((name, value)*), entry*)              entries sorted by name
+    entry     := (name, tag*, positions, rewriter | number of a database)         as in rewriters.py
 
 Each reachable database is written once, and numbered in the order of the search;
 `pytensor.compile.mode.optdb` is among them. All entries count, selected by the query or not, except those
@@ -14,6 +14,7 @@ Type of the package, which is then loaded in any case.
 
 from __future__ import annotations
 
+import marshal
 import sys
 from collections.abc import Iterator
 from functools import lru_cache
@@ -26,7 +27,8 @@ from pytensor.graph.rewriting.unify import OpPattern, PatternNode
 
 from cachegraph.errors import Unfingerprintable
 from cachegraph.fingerprint.encoding import encode
-from cachegraph.fingerprint.primitives import pack_uint, prefixed, strong_digest
+from cachegraph.fingerprint.primitives import strong_digest
+from cachegraph.pytensor.describe.rewriters import PlainRewriters
 from cachegraph.pytensor.describe.values import EncodingContext, encode_value
 
 LATE = ("pytensor.sparse", "pytensor.typed_list")
@@ -42,8 +44,12 @@ _NOT_PARAMETERS = frozenset(
 )
 """Attributes of a database that are written elsewhere, or are names, reports or caches."""
 
-_REWRITERS: WeakKeyDictionary[Any, tuple[bytes, int]] = WeakKeyDictionary()
-"""The encodings of rewriters without code that may change, and how often code of others occurred in them."""
+_NUMBERS = frozenset((type(None), bool, int, float))
+_WITHOUT_REFERENCES = 2
+"""The version of marshal's format in which equal values have equal bytes."""
+
+Members = dict[str, tuple[Any, ...]]
+"""The entries of a database by name and by tag."""
 
 _PACKAGES: WeakKeyDictionary[Any, frozenset[str]] = WeakKeyDictionary()
 _known: list[tuple[list[object], frozenset[str], bytes, int]] = []
@@ -68,14 +74,24 @@ def encode_databases(roots: tuple[Any, ...], late: frozenset[str], context: Enco
     encoding.
     """
     databases = _reached(roots)
-    stamp = list(_stamp(databases))
+    stamp: list[Any] = list(_stamp(databases))
     for known, packages, encoding, foreign in _known:
         if packages == late and known == stamp:
             context.foreign += foreign
             return encoding
     code, before = context.code, context.foreign
-    whole = b"".join(_database(database, databases, late, context) for database in databases.values())
-    encoding = strong_digest(whole)
+    numbers = {key: number for number, key in enumerate(databases)}
+    unused = [package for package in LATE if package in sys.modules and package not in late]
+    plain = PlainRewriters(context)
+    rows = [
+        (
+            context.class_row(type(database)),
+            plain.parameters(parameters),
+            *_entries(database, members, numbers, unused, plain),
+        )
+        for database, members, parameters in zip(databases.values(), stamp[1::4], stamp[3::4], strict=True)
+    ]
+    encoding = strong_digest(marshal.dumps(rows, _WITHOUT_REFERENCES))
     if context.code == code:
         _known[4:] = []
         _known.insert(0, (stamp, late, encoding, context.foreign - before))
@@ -107,72 +123,45 @@ def _stamp(databases: dict[int, Any]) -> Iterator[object]:
         yield _attributes(database)
 
 
-def _database(
-    database: Any, databases: dict[int, Any], late: frozenset[str], context: EncodingContext
-) -> bytes:
-    tags = _tags(database)
-    entries = []
-    for name in database._names:
-        item = _only(database, name)
-        if not isinstance(item, RewriteDatabase) and not _counts(item, late):
+def _entries(
+    database: Any,
+    members: Members,
+    numbers: dict[int, int],
+    unused: list[str],
+    rewriters: PlainRewriters,
+) -> Iterator[object]:
+    """Yield the entries of `database`; the `rewriters` as plain values, databases by `numbers`, but not those of `unused`
+    packages.
+    """
+    tags = _tags(members)
+    mappings = [getattr(database, name, {}) for name in _MAPPINGS]
+    for name in sorted(database._names):
+        (item,) = members[name]
+        number = numbers.get(id(item))
+        if number is None and unused and not _rewrites_beyond(item, unused):
             continue
         try:
-            entries.append(_entry(database, name, tags, databases, item, context))
+            content = rewriters.plain(item) if number is None else number
+            positions = [_position(mapping.get(name)) for mapping in mappings]
         except Unfingerprintable as error:
             error.inside(f"rewrite {name!r}")
             raise
-    parts = (_parameters(database, context), *sorted(entries))
-    return b"".join((pack_uint(len(parts)), *(pack_uint(len(part)) + part for part in parts)))
+        yield name, tuple(sorted(tags[id(item)])), *positions, content
 
 
-def _entry(
-    database: Any,
-    name: str,
-    tags: dict[int, list[str]],
-    databases: dict[int, Any],
-    item: Any,
-    context: EncodingContext,
-) -> bytes:
-    labels = [prefixed(label.encode()) for label in (name, *sorted(tags[id(item)]))]
-    positions = _encoded(*(getattr(database, mapping, {}).get(name) for mapping in _MAPPINGS))
-    if isinstance(item, RewriteDatabase):
-        content = pack_uint(list(databases).index(id(item)))
-    else:
-        content = prefixed(_rewriter(item, context))
-    return b"".join((pack_uint(len(labels)), *labels, positions, content))
-
-
-@lru_cache(maxsize=1024, typed=True)
-def _encoded(*positions: object) -> bytes:
-    return encode(positions)
-
-
-def _rewriter(item: Any, context: EncodingContext) -> bytes:
-    known = _REWRITERS.get(item)
-    if known is not None:
-        context.foreign += known[1]
-        return known[0]
-    code, foreign = context.code, context.foreign
-    encoding = encode_value(item, context)
-    if context.code == code:
-        _REWRITERS[item] = encoding, context.foreign - foreign
-    else:
-        context.rewriters.append(item)
-    return encoding
-
-
-def _parameters(database: Any, context: EncodingContext) -> bytes:
-    return context.class_row(type(database)) + encode_value(_attributes(database), context)
+def _position(value: object) -> object:
+    """Return a position, or whether a rewrite is of a kind, as a plain value; raises Unfingerprintable."""
+    return value if type(value) in _NUMBERS else encode(value)
 
 
 def _attributes(database: Any) -> dict[str, object]:
     return {name: value for name, value in vars(database).items() if name not in _NOT_PARAMETERS}
 
 
-def _tags(database: Any) -> dict[int, list[str]]:
+def _tags(members: Members) -> dict[int, list[str]]:
     """Return the names and tags of each entry, by its id."""
     found: dict[int, list[str]] = {}
-    for tag, items in database.__db__.items():
+    for tag, items in members.items():
         for item in items:
             found.setdefault(id(item), []).append(tag)
     return found
@@ -183,14 +172,12 @@ def _only(database: Any, name: str) -> Any:
     return item
 
 
-def _counts(rewriter: Any, late: frozenset[str]) -> bool:
-    """Return False for a rewriter that belongs to late packages of which the graph has nothing."""
-    unused = [package for package in LATE if package in sys.modules and package not in late]
-    return not unused or _rewrites_beyond(rewriter, unused)
-
-
 def _rewrites_beyond(rewriter: Any, packages: list[str]) -> bool:
-    """Return True if `rewriter`, or a part of it, may rewrite a graph without an Op of `packages`."""
+    """Return True if `rewriter`, or a part of it, may rewrite a graph without an Op of `packages`, which are
+    late.
+    """
+    if type(rewriter) is FromFunctionNodeRewriter:
+        return _packages_of(rewriter.fn.__module__).isdisjoint(packages)
     parts = list(_rewriters_within(rewriter))
     if parts:
         return any(_rewrites_beyond(part, packages) for part in parts)
@@ -214,8 +201,6 @@ def _rewriters_within(rewriter: Any) -> Iterator[Any]:
 
 def _packages(rewriter: Any) -> frozenset[str]:
     """Return the late packages of `rewriter`, which has no rewriters within."""
-    if type(rewriter) is FromFunctionNodeRewriter:
-        return _packages_of(rewriter.fn.__module__)
     found = _PACKAGES.get(rewriter)
     if found is None:
         found = _PACKAGES[rewriter] = frozenset().union(*map(_packages_of, _modules_of(rewriter)))

@@ -159,7 +159,7 @@ class ObjectEncoder(ValueEncoder):
         """Write `value`; raises Unfingerprintable if it, or anything in it, has no encoding."""
         cls: type = type(value)
         kind = _kind_of(cls)
-        if kind is None or (kind is _FUNCTION and not _is_released(value, self.context.described)):
+        if kind is None or (kind is _FUNCTION and not is_released(value, self.context.described)):
             self.context.foreign += cls not in _PLAIN and cls not in _CONTAINERS and _is_foreign(value)
             super().value(value)
             return
@@ -331,7 +331,28 @@ def _kind_of(cls: type) -> tuple[bytes, Writer] | None:
     plain = not {type, Enum, tuple}.isdisjoint(bases) or "__dataclass_params__" in vars(cls)
     if plain or not is_of_host(cls) or not cls.__flags__ & HEAP_TYPE:
         return None
-    return b"J", _encode_object
+    return _OBJECT
+
+
+def is_op_class(cls: type) -> bool:
+    """Return True if instances of `cls` are Ops."""
+    return _kind_of(cls) is _OP
+
+
+def is_class_of_release(cls: type, described: tuple[str, ...]) -> bool:
+    """Return True if the name of `cls` describes it."""
+    return _release_row(cls, described) is not None
+
+
+def is_op_of_release(value: Any, described: tuple[str, ...]) -> bool:
+    """Return True if `value` is an Op that its attributes, and the name of its class, describe."""
+    cls: type = type(value)
+    return is_op_class(cls) and not is_user_op(value) and is_class_of_release(cls, described)
+
+
+def is_object_of_release(cls: type, described: tuple[str, ...]) -> bool:
+    """Return True if the attributes of an instance of `cls`, and the name of that class, describe it."""
+    return _kind_of(cls) is _OBJECT and is_class_of_release(cls, described)
 
 
 def _refuse_variable(value: Any, context: EncodingContext) -> bytes:
@@ -354,15 +375,16 @@ def _encode_partial(value: Any, context: EncodingContext) -> bytes:
 def _encode_rewriter(value: Any, context: EncodingContext) -> bytes:
     """Encode a rewriter made of a function; by name alone if a release's module holds it by that name."""
     function = value.fn
-    released = type(function) is FunctionType and _is_released(function, context.described)
+    released = type(function) is FunctionType and is_released(function, context.described)
     if released and getattr(sys.modules[function.__module__], function.__name__, None) is value:
         name = f"{function.__module__}:{function.__name__}"
-        return b"-" + prefixed(name.encode()) + _release_row_of_module(function.__module__, context.described)
+        return b"-" + prefixed(name.encode()) + release_row_of_module(function.__module__, context.described)
     return b"+" + _encode_object(value, context)
 
 
 @lru_cache(maxsize=1024)
-def _release_row_of_module(module: str, described: tuple[str, ...]) -> bytes:
+def release_row_of_module(module: str, described: tuple[str, ...]) -> bytes:
+    """Return the origin of a module of a release: its package, and which release of it."""
     encoder = ValueEncoder(described)
     write_origin(encoder, module, described)
     return encoder.encoding
@@ -383,7 +405,7 @@ def _encode_released_function(value: Any, context: EncodingContext) -> bytes:
     return encoder.encoding
 
 
-def _is_released(function: Any, described: tuple[str, ...]) -> bool:
+def is_released(function: Any, described: tuple[str, ...]) -> bool:
     """Return True if a release's module defined `function`; a wrapper copies the name, not the globals."""
     module = function.__globals__.get("__name__")
     if module != function.__module__ or not isinstance(module, str) or module not in sys.modules:
@@ -437,6 +459,7 @@ def _is_release(module: str, described: tuple[str, ...]) -> bool:
     return module.partition(".")[0] in HOST_PACKAGES and origin_of(module, described) != "followed"
 
 
+_OBJECT: tuple[bytes, Writer] = (b"J", _encode_object)
 _FUNCTION: tuple[bytes, Writer] = (b"H", _encode_released_function)
 _OP: tuple[bytes, Writer] = (b"O", lambda op, context: context.op(op))
 _KINDS: tuple[tuple[type, tuple[bytes, Writer]], ...] = (
