@@ -1,21 +1,22 @@
 """A graph compiler with PyTensor's public names, on top of a persistent cache of what it compiles."""
 
+import sys
 from importlib import import_module
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from engine.compiling.arguments import In, Out
-from engine.compiling.executable import Function
-from engine.compiling.mode import Mode
-from engine.function import function
-from engine.shared import shared
-
 if TYPE_CHECKING:
+    from engine.compiling.arguments import In, Out
+    from engine.compiling.executable import Function
+    from engine.compiling.mode import Mode
     from engine.from_function import wrap_py
+    from engine.function import function
     from engine.gradient import Lop, Rop, grad
     from engine.gradient.gradient_check import verify_grad
     from engine.inner import OpFromGraph
     from engine.printing import dprint
     from engine.scanning import foldl, foldr, map, reduce, scan, until
+    from engine.shared import shared
 
 __all__ = [
     "Function",
@@ -40,18 +41,46 @@ __all__ = [
 ]
 
 _LATER = {
+    "Function": "engine.compiling.executable",
+    "In": "engine.compiling.arguments",
     "Lop": "engine.gradient",
+    "Mode": "engine.compiling.mode",
     "OpFromGraph": "engine.inner",
+    "Out": "engine.compiling.arguments",
     "Rop": "engine.gradient",
     "dprint": "engine.printing",
     "grad": "engine.gradient",
     "verify_grad": "engine.gradient.gradient_check",
     "wrap_py": "engine.from_function",
 } | dict.fromkeys(["foldl", "foldr", "map", "reduce", "scan", "until"], "engine.scanning")
-"""Public names by the module that has them, which a model that uses none of them does not import."""
+"""Public names by the module that has them, which a program that uses none of them does not import."""
 
 
 def __getattr__(name: str) -> Any:
     if name not in _LATER:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(import_module(_LATER[name]), name)
+
+
+class _Package(ModuleType):
+    """This package. Two of its modules have the names of what they define, which the package has instead."""
+
+    @property
+    def function(self) -> Any:
+        return import_module("engine.function").function
+
+    @function.setter
+    def function(self, module: ModuleType) -> None:
+        """Do nothing: importing a module sets an attribute of its package."""
+
+    @property
+    def shared(self) -> Any:
+        return import_module("engine.shared").shared
+
+    @shared.setter
+    def shared(self, module: ModuleType) -> None:
+        """Do nothing."""
+
+
+if not TYPE_CHECKING:
+    sys.modules[__name__].__class__ = _Package

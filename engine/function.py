@@ -8,9 +8,10 @@ from typing import Any
 from engine.compiling.arguments import In, Out, checked_inputs, without_out
 from engine.compiling.copies_for_destroyers import with_copies
 from engine.compiling.executable import ArgumentConverter, Function
+from engine.compiling.interface import Interface
 from engine.compiling.lookup import compile_function
 from engine.compiling.mode import Mode, get_mode
-from engine.compiling.request import FunctionRequest, Interface
+from engine.compiling.request import FunctionRequest
 from engine.compiling.updates import Expressions, Pairs
 from engine.errors import UnusedInputError
 from engine.graph.fgraph import FrozenFunctionGraph

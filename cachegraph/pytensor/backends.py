@@ -9,6 +9,8 @@ while it is the default.
 
 from __future__ import annotations
 
+import os
+import sys
 from importlib import import_module
 from types import ModuleType
 from typing import Any
@@ -39,13 +41,55 @@ def add_mode(backend: str) -> str:
 
     Raises UnknownBackend, and what importing and running the entry point raises.
     """
-    from importlib.metadata import entry_points  # 10 to 40 ms, which the backend numba does not need
+    from importlib.metadata import EntryPoint, entry_points
 
-    points = {point.name: point for point in entry_points(group=ENTRY_POINTS)}
-    if backend not in points:
-        raise UnknownBackend(backend, (NUMBA, *sorted(points)))
-    name: str = points[backend].load()()
+    declared = _declared(backend)
+    if declared is not None:
+        point = EntryPoint(backend, declared, ENTRY_POINTS)
+    else:
+        points = {point.name: point for point in entry_points(group=ENTRY_POINTS)}
+        if backend not in points:
+            raise UnknownBackend(backend, (NUMBA, *sorted(points)))
+        point = points[backend]
+    name: str = point.load()()
     return name
+
+
+def _declared(backend: str) -> str | None:
+    """Return the entry point of that name in the first directory of sys.path that has one.
+
+    importlib.metadata reads what all distributions declare, which takes ten times as long. It finds the others:
+    those in archives, and those of finders.
+    """
+    for directory in sys.path:
+        for path in _declarations(directory or os.curdir):
+            section = None
+            for line in _lines(path):
+                if line.startswith("["):
+                    section = line.strip("[]")
+                elif section == ENTRY_POINTS and line.partition("=")[0].strip() == backend:
+                    return line.partition("=")[2].strip()
+    return None
+
+
+def _declarations(directory: str) -> list[str]:
+    try:
+        names = sorted(name for name in os.listdir(directory) if name.endswith(".dist-info"))
+    except OSError:
+        return []
+    return [os.path.join(directory, name, "entry_points.txt") for name in names]
+
+
+def _lines(path: str) -> list[str]:
+    """Return the lines of a file, none if it declares no backend, or cannot be read."""
+    try:
+        with open(path, "rb") as file:
+            content = file.read()
+    except OSError:
+        return []
+    if ENTRY_POINTS.encode() not in content:
+        return []
+    return [line.strip() for line in content.decode("utf-8", "replace").splitlines()]
 
 
 def backend_of(linker: Any) -> str | None:

@@ -9,8 +9,8 @@ from cachegraph.cache import Artifact, Correction, Found, default_cache
 from cachegraph.fingerprint.encoding import encode
 from engine.codegen.c_entry.source import c_entry_source
 from engine.compiling.executable import Function
-from engine.compiling.key import kernel_key
 from engine.compiling.load import symbol_of
+from engine.compiling.surroundings import kernel_key
 from engine.runtime.c_entry import C_ENTRY_VERSION, DENSITY, EXPAND, CEntry, EntryInterface, SharedInput
 from engine.runtime.container import pack_kernel
 from engine.runtime.errors import EntryRefused

@@ -4,15 +4,17 @@ its `perform`."""
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
 from cachegraph.caching.outcome import CacheInfo as CacheInfo
 from cachegraph.named_tuples import NamedTuple
-from engine.compiling.request import Interface
-from engine.graph.fgraph import FrozenFunctionGraph, FunctionGraph
+from engine.compiling.interface import Interface
 from engine.runtime.fast_call import Arrangement
+
+if TYPE_CHECKING:
+    from engine.graph.fgraph import FrozenFunctionGraph, FunctionGraph
 
 
 class Runner(Protocol):

@@ -7,22 +7,34 @@ from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
 from inspect import signature
 from types import SimpleNamespace
-from typing import Any, Protocol, cast
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 import numpy as np
 
-from engine.compiling.arguments import In
 from engine.compiling.compiled import CacheInfo, Compiled, FunctionReference, PickledFunction, Runner
 from engine.compiling.function_call import FunctionCall, input_label
 from engine.errors import ArgumentError
-from engine.graph.fgraph import FunctionGraph
-from engine.tensor.type import is_masked
+
+if TYPE_CHECKING:
+    from engine.graph.fgraph import FunctionGraph
 
 
 class HasStorage(Protocol):
     """An object with the value of a shared variable in `storage`, a list of one item."""
 
     storage: list[Any]
+
+
+class Named(Protocol):
+    """An input of a function: an In, or what stands for one."""
+
+    @property
+    def name(self) -> str | None:
+        """The name, for keywords and for messages."""
+
+    @property
+    def value(self) -> Any:
+        """The value for calls that give none; None if each must."""
 
 
 class Shared(Protocol):
@@ -52,7 +64,7 @@ class Function:
     def __init__(
         self,
         compiled: Compiled,
-        inputs: Sequence[In],
+        inputs: Sequence[Named],
         shared: Sequence[Shared],
         name: str,
         returns_list: bool,
@@ -297,6 +309,8 @@ def _found_array(what: str, value: np.ndarray[Any, Any]) -> str:
 
 
 def _found(value: Any) -> str:
+    from engine.tensor.type import is_masked  # tensors, which a loaded function does without
+
     if is_masked(value):
         found = (
             _found_array("a masked array", value)

@@ -16,8 +16,9 @@ from cachegraph.errors import SourceError, Unfingerprintable
 from cachegraph.key import CacheKey
 from cachegraph.pickling.large_arrays import ReadBlob
 from engine.compiling.graph_encoding import UserOps
-from engine.compiling.key import describe_rewrites, op_key
+from engine.compiling.key import op_key
 from engine.compiling.load import Entries
+from engine.compiling.surroundings import describe_rewrites
 from engine.graph.fgraph import FrozenFunctionGraph, FunctionGraph
 from engine.graph.op import Op
 from engine.graph.user_ops import find_user_ops, is_user_op

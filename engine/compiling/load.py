@@ -7,15 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from time import perf_counter
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
 from cachegraph.key import CacheKey
 from cachegraph.store.entry import Hit, Miss
-from engine.compiling.graph_encoding import UserOps
-from engine.compiling.request import Interface
-from engine.graph.apply import Apply
+from engine.compiling.interface import Interface
 from engine.runtime.callbacks import Run, build_callback
 from engine.runtime.execution import CallbackFunction, Convert, Execution, LinkedCallback
 from engine.runtime.load import LinkedKernel, Loader, process_loader
@@ -28,6 +26,10 @@ from engine.runtime.program import (
     unpack_program,
     with_blobs,
 )
+
+if TYPE_CHECKING:
+    from engine.graph.apply import Apply
+    from engine.graph.op import Op
 
 
 class Entries(Protocol):
@@ -65,13 +67,13 @@ class CompilationTally:
 class LoadContext:
     """The things that loading a program needs beside its bytes, shared with the functions that it calls.
 
-    `name` is that of the function that is being made, `user_ops` are the user Ops that its programs may name.
+    `name` is that of the function that is being made, `ops` are the user Ops that its programs may name.
     """
 
-    def __init__(self, cache: Entries, name: str, user_ops: UserOps, tally: CompilationTally) -> None:
+    def __init__(self, cache: Entries, name: str, ops: Mapping[str, Op], tally: CompilationTally) -> None:
         self.cache = cache
         self.name = name
-        self.user_ops = user_ops
+        self.ops = ops
         self.tally = tally
 
 
@@ -110,7 +112,7 @@ def link_program(
     for use in program.callbacks:
         called = [functions[confirmation] for _, confirmation in use.functions]
         computes = [function.execution.computing() for function in called]
-        run = build_callback(use, computes, context.user_ops.by_name, _compile_call)
+        run = build_callback(use, computes, context.ops, _compile_call)
         callbacks.append(LinkedCallback(run, called))
     return Execution(
         program, process_machine(kernels[0]), kernels[1:], data, convert, context.name, callbacks

@@ -115,7 +115,7 @@ class Compilation:
         if self._build is not None:
             return self._build.link()
         request = self._request
-        context = LoadContext(self._cache, request.name, self._user_ops, self._tally)
+        context = LoadContext(self._cache, request.name, self._user_ops.by_name, self._tally)
         return load_program(context, payload, request.interface, request.data)
 
     def _verify(self, found: Found[Execution]) -> Correction[Execution] | None:

@@ -21,19 +21,19 @@ from cachegraph.named_tuples import NamedTuple
 from cachegraph.store.entry import Hit, Miss
 from cachegraph.toolchain import toolchain
 from engine.compiling.compiled import CacheInfo, Compiled
-from engine.compiling.graph_encoding import UserOps, check_ops
-from engine.compiling.inner_graphs import load_optimized
-from engine.compiling.key import engine_code
 from engine.compiling.load import CompilationTally, LoadContext, linked_entries, load_program
-from engine.compiling.request import FunctionRequest, Interface
+from engine.compiling.surroundings import engine_code
 from engine.errors import FunctionLoadError
-from engine.graph.fgraph import FunctionGraph
-from engine.graph.op import Op
 from engine.runtime.execution import Execution
 from engine.runtime.program import pack_program
 
 if TYPE_CHECKING:
     from logging import Logger
+
+    from engine.compiling.interface import Interface
+    from engine.compiling.request import FunctionRequest
+    from engine.graph.fgraph import FunctionGraph
+    from engine.graph.op import Op
 
 _ADVICE = (
     "make the function in this process, or pickle it again where code, packages and machine are the same"
@@ -84,6 +84,10 @@ class PickledProgram(NamedTuple):
         ]
         if differences:
             raise FunctionLoadError(self.name, f"it was made with {', '.join(differences)}", _ADVICE)
+        if not self.ops:
+            return
+        from engine.compiling.graph_encoding import check_ops  # the language, which most functions do without
+
         try:
             check_ops(self.ops)
         except ValueError as error:
@@ -94,7 +98,7 @@ class PickledProgram(NamedTuple):
         entry = self.bundle.lookup(self.key) if self.bypass else entries.lookup(self.key)
         if isinstance(entry, Miss):
             raise LookupError(f"the program: {entry.reason}, {entry.detail}")
-        context = LoadContext(entries, self.name, UserOps(self.ops), CompilationTally())
+        context = LoadContext(entries, self.name, self.ops, CompilationTally())
         runner = load_program(context, entry.payload, self.interface, self.data)
         info = self._info(entries, entry, context.tally, perf_counter() - begin)
         return Compiled(runner, info, lambda: self._optimized(entries, entry), lambda: self)
@@ -116,6 +120,8 @@ class PickledProgram(NamedTuple):
         )
 
     def _optimized(self, entries: BundledCache, entry: Hit) -> FunctionGraph:
+        from engine.compiling.inner_graphs import load_optimized
+
         own = self.bundle.lookup(self.key)
         for blobs in (entry.blobs, own.blobs if isinstance(own, Hit) else {}):
             graph = load_optimized(entries, blobs, self.data, self.ops)

@@ -13,7 +13,6 @@ from cachegraph.named_tuples import NamedTuple
 from engine.codegen.compile import compile_kernel
 from engine.codegen.machine import compile_machine, machine_source
 from engine.compiling.graph_encoding import UserOps
-from engine.compiling.key import kernel_key
 from engine.compiling.load import (
     CompilationTally,
     LoadContext,
@@ -24,6 +23,7 @@ from engine.compiling.load import (
 )
 from engine.compiling.mode import Mode
 from engine.compiling.progress import shown_progress
+from engine.compiling.surroundings import kernel_key
 from engine.graph.fgraph import FrozenFunctionGraph, FunctionGraph
 from engine.graph.variables import Constant
 from engine.inner.from_graph import inlined
@@ -55,7 +55,8 @@ class BuildContext(LoadContext):
     def __init__(
         self, cache: Cache, name: str, user_ops: UserOps, tally: CompilationTally, mode: Mode
     ) -> None:
-        super().__init__(cache, name, user_ops, tally)
+        super().__init__(cache, name, user_ops.by_name, tally)
+        self.user_ops = user_ops
         self.mode = mode
 
 

@@ -3,32 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from cachegraph.named_tuples import NamedTuple
+from engine.compiling.interface import Interface
 from engine.compiling.mode import Mode
 from engine.graph.fgraph import FrozenFunctionGraph
 from engine.graph.op import Op
 from engine.graph.variables import Constant
-from engine.runtime.execution import Convert
 from engine.tensor.type import is_data
-
-if TYPE_CHECKING:
-    from engine.graph.types import Type
-
-
-class Interface(NamedTuple):
-    """The arguments and results of a function.
-
-    `types` are those of its inputs, shared variables included. The first `n_outputs` results are
-    returned; the others replace the values of the inputs at the positions `updated`. `convert` converts
-    arguments.
-    """
-
-    types: tuple[Type, ...]
-    n_outputs: int
-    updated: tuple[int, ...]
-    convert: Convert
 
 
 class FunctionRequest(NamedTuple):

@@ -3,37 +3,8 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from engine.graph.apply import Apply
-from engine.graph.fgraph import FrozenFunctionGraph, FunctionGraph, Output
-from engine.graph.frozen_nodes import FrozenApply, FrozenConstant, FrozenVariable, NominalVariable
-from engine.graph.op import Op
-from engine.graph.replace import (
-    clone,
-    clone_get_equiv,
-    clone_replace,
-    equal_computations,
-    graph_replace,
-    rebuild,
-)
-from engine.graph.traversal import (
-    ancestors,
-    apply_depends_on,
-    applys_between,
-    explicit_graph_inputs,
-    get_var_by_name,
-    graph_inputs,
-    io_toposort,
-    orphans_between,
-    toposort,
-    truncated_graph_inputs,
-    variable_depends_on,
-    vars_between,
-    walk,
-)
-from engine.graph.types import Type
-from engine.graph.variables import Constant, Variable
-
 if TYPE_CHECKING:
+    from engine.graph.apply import Apply
     from engine.graph.dot import to_dot, to_svg
     from engine.graph.features import (
         AlreadyThere,
@@ -51,6 +22,34 @@ if TYPE_CHECKING:
         Validator,
         register_feature_callback,
     )
+    from engine.graph.fgraph import FrozenFunctionGraph, FunctionGraph, Output
+    from engine.graph.frozen_nodes import FrozenApply, FrozenConstant, FrozenVariable, NominalVariable
+    from engine.graph.op import Op
+    from engine.graph.replace import (
+        clone,
+        clone_get_equiv,
+        clone_replace,
+        equal_computations,
+        graph_replace,
+        rebuild,
+    )
+    from engine.graph.traversal import (
+        ancestors,
+        apply_depends_on,
+        applys_between,
+        explicit_graph_inputs,
+        get_var_by_name,
+        graph_inputs,
+        io_toposort,
+        orphans_between,
+        toposort,
+        truncated_graph_inputs,
+        variable_depends_on,
+        vars_between,
+        walk,
+    )
+    from engine.graph.types import Type
+    from engine.graph.variables import Constant, Variable
 
 __all__ = [
     "AlreadyThere",
@@ -102,17 +101,24 @@ __all__ = [
     "walk",
 ]
 
-_FEATURES = frozenset(
-    "AlreadyThere DestroyHandler Feature FullHistory History NodeFinder NoOutputFromInplace PrintListener "
-    "PreserveVariableAttributes ReplaceValidate ReplacementDidNotRemoveError Supervisor Validator "
-    "register_feature_callback".split()
-)
-"""Public names of the features, which a model whose graph does not change has no use for."""
+_NAMES = {
+    "apply": "Apply",
+    "dot": "to_dot to_svg",
+    "features": "AlreadyThere DestroyHandler Feature FullHistory History NodeFinder NoOutputFromInplace PreserveVariableAttributes PrintListener ReplacementDidNotRemoveError ReplaceValidate Supervisor Validator register_feature_callback",
+    "fgraph": "FrozenFunctionGraph FunctionGraph Output",
+    "frozen_nodes": "FrozenApply FrozenConstant FrozenVariable NominalVariable",
+    "op": "Op",
+    "replace": "clone clone_get_equiv clone_replace equal_computations graph_replace rebuild",
+    "traversal": "ancestors apply_depends_on applys_between explicit_graph_inputs get_var_by_name graph_inputs io_toposort orphans_between toposort truncated_graph_inputs variable_depends_on vars_between walk",
+    "types": "Type",
+    "variables": "Constant Variable",
+}
+_MODULE_OF = {name: f"engine.graph.{module}" for module, names in _NAMES.items() for name in names.split()}
+"""Public names by the module that has them, which a program that uses none of them does not import."""
 
 
 def __getattr__(name: str) -> Any:
-    if name in ("to_dot", "to_svg"):
-        return getattr(import_module("engine.graph.dot"), name)
-    if name not in _FEATURES:
+    if name not in _MODULE_OF:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module("engine.graph.features"), name)
+    found = globals()[name] = getattr(import_module(_MODULE_OF[name]), name)
+    return found

@@ -8,11 +8,13 @@
 Importing this does nothing; `register` imports PyTensor and adds the linker "engine" and the mode "ENGINE".
 From below, each floor importing only those before it:
 
+    requirement     what must hold for results to count
+    room            the memory for what is computed once
+    nodes           nodes that PyTensor's own code computes
     representation  PyTensor's types and values as the engine's
     scope           the engine's variables that stand for PyTensor's, in one graph
     rules           one rule an Op: PyTensor's node -> the engine's variables
     stages          a graph as functions of the engine, and nodes that PyTensor computes
-    nodes           nodes that PyTensor's own code computes
     prologue        what needs data alone, and is computed once
     steps           a stage of the engine's as a function
     program         the steps of a graph, on the storage of a function

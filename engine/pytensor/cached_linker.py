@@ -12,7 +12,7 @@ from cachegraph.errors import SourceError, Unfingerprintable
 from cachegraph.key import CacheKey
 from cachegraph.pytensor.errors import note_failure
 from cachegraph.pytensor.stored.stored_graph import StoredGraph
-from engine.compiling.key import describe_rewrites, program_key
+from engine.compiling.surroundings import describe_rewrites, program_key
 from engine.pytensor.linker import EngineLinker
 from engine.pytensor.program import StagedProgram, data_places
 from engine.pytensor.steps import MODE

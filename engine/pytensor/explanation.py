@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
+from engine.pytensor.nodes import NodeStage
 from engine.pytensor.program import StagedProgram
-from engine.pytensor.stages import NodeStage
 from engine.pytensor.steps import EngineStep
 
 

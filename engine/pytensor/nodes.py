@@ -53,6 +53,14 @@ def _language(node: Any) -> str | None:
     return None if is_large else "py"
 
 
+class NodeStage:
+    """Nodes that PyTensor computes, in their order, each with the reason."""
+
+    def __init__(self, nodes: list[Any] | None = None, reasons: list[str] | None = None) -> None:
+        self.nodes = [] if nodes is None else nodes
+        self.reasons = [] if reasons is None else reasons
+
+
 class NodesStep:
     """Runs nodes by PyTensor's own code, in storage of its own. An error names its node, as PyTensor does."""
 

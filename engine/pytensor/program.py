@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from cachegraph.named_tuples import NamedTuple
 from cachegraph.pytensor.stored.large_constants import DataCell
-from engine.pytensor.nodes import NodesStep, Places, Values
-from engine.pytensor.prologue import cut, room_for
-from engine.pytensor.stages import EngineStage, Stage, read_later
+from engine.pytensor.nodes import NodesStep, NodeStage, Places, Values
+from engine.pytensor.room import room_for
 from engine.pytensor.steps import EngineStep
+
+if TYPE_CHECKING:
+    from engine.pytensor.stages import Stage
 
 Step = EngineStep | NodesStep
 Cell = list[Any]
@@ -31,6 +33,8 @@ class StagedProgram:
     """
 
     def __init__(self, fgraph: Any, order: Sequence[Any], data: Sequence[int] = ()) -> None:
+        from engine.pytensor.prologue import cut  # and with it the rules: a program that is found needs none
+
         self.data = list(data)
         parts = cut(fgraph, order, [fgraph.inputs[place] for place in data])
         self.places = Places(fgraph.inputs)
@@ -54,10 +58,12 @@ class StagedProgram:
 
     def _steps(self, fgraph: Any, stages: Sequence[Stage], outputs: Sequence[Any]) -> list[Step]:
         """Return the steps of `stages`, whose caller reads `outputs`."""
+        from engine.pytensor.stages import read_later
+
         return [
-            EngineStep(fgraph, stage, results, self.places)
-            if isinstance(stage, EngineStage)
-            else NodesStep(fgraph, stage.nodes, self.places)
+            NodesStep(fgraph, stage.nodes, self.places)
+            if isinstance(stage, NodeStage)
+            else EngineStep(fgraph, stage, results, self.places)
             for stage, results in zip(stages, read_later(stages, outputs), strict=True)
         ]
 

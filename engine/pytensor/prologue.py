@@ -18,15 +18,10 @@ from pytensor.tensor.basic import Alloc
 from pytensor.tensor.random.type import RandomType
 
 from cachegraph.named_tuples import NamedTuple
-from engine.pytensor.stages import NodeStage, Stage, stages_of
+from engine.pytensor.nodes import NodeStage
+from engine.pytensor.room import room_for
+from engine.pytensor.stages import Stage, stages_of
 
-KEPT_BYTES, KEPT_TIMES = 16 * 2**20, 4
-"""What is kept may take so many bytes; or as many times what the data take, if that is more."""
-
-
-def room_for(data_bytes: int) -> int:
-    """Return how many bytes may be kept of a function whose data take so many."""
-    return max(KEPT_BYTES, KEPT_TIMES * data_bytes)
 
 
 class Cut(NamedTuple):

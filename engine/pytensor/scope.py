@@ -9,19 +9,11 @@ from pytensor.graph.basic import Constant
 from pytensor.tensor.type_other import NoneTypeT
 
 import engine.tensor as pt
-from cachegraph.named_tuples import NamedTuple
 from engine.pytensor.representation import Untranslatable, constant, fitted
+from engine.pytensor.requirement import Requirement
 
 _REFUSED = (TypeError, ValueError, IndexError, OverflowError, NotImplementedError)
 """Exceptions that the engine's functions raise for arguments that they do not take."""
-
-
-class Requirement(NamedTuple):
-    """A condition (a 0-d bool of the engine's) without which `error` is raised with `message`."""
-
-    condition: Any
-    error: type[Exception]
-    message: str
 
 
 Rule = Callable[..., Any]

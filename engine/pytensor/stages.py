@@ -11,6 +11,7 @@ from typing import Any
 
 from pytensor.graph.basic import Constant
 
+from engine.pytensor.nodes import NodeStage
 from engine.pytensor.representation import Untranslatable, new_variable
 from engine.pytensor.rules import rule_of
 from engine.pytensor.scope import Scope
@@ -36,14 +37,6 @@ class EngineStage(Scope):
             raise Untranslatable(f"{variable} of type {variable.type} is not known")
         found = self.values[variable] = self.sources[variable] = new_variable(variable.type, variable.name)
         return found
-
-
-class NodeStage:
-    """Nodes that PyTensor computes, in their order, each with the reason."""
-
-    def __init__(self, nodes: list[Any] | None = None, reasons: list[str] | None = None) -> None:
-        self.nodes = [] if nodes is None else nodes
-        self.reasons = [] if reasons is None else reasons
 
 
 Stage = EngineStage | NodeStage

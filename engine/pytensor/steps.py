@@ -5,20 +5,20 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from pytensor.scalar.basic import ScalarType
 
-import engine
-import engine.tensor as pt
 from cachegraph.named_tuples import NamedTuple
-from engine.graph.traversal import graph_inputs
+from engine.compiling.mode import Mode
 from engine.pytensor.nodes import NodesStep, Places, Values
-from engine.pytensor.scope import Requirement
-from engine.pytensor.stages import EngineStage
+from engine.pytensor.requirement import Requirement
 
-MODE = engine.Mode().excluding("stabilize")
+if TYPE_CHECKING:
+    from engine.pytensor.stages import EngineStage
+
+MODE = Mode().excluding("stabilize")
 """PyTensor's stable forms are made already: two kinds in one graph would not cancel as one does."""
 
 
@@ -49,6 +49,10 @@ class EngineStep:
     requirements: Sequence[Requirement]
 
     def __init__(self, fgraph: Any, stage: EngineStage, outputs: Sequence[Any], places: Places) -> None:
+        import engine
+        import engine.tensor as pt
+        from engine.graph.traversal import graph_inputs
+
         self.repeats: Counter[str] = Counter()
         self.part = StagePart(fgraph, stage.nodes, list(stage.sources), outputs, places)
         results = [stage.values[variable] for variable in outputs]

@@ -10,7 +10,7 @@
 
 `nodes` are numbers in the stored form of the optimized graph (cachegraph/pytensor/stored/stored_graph.py);
 inputs, outputs, data, kept and scalars (numbers, not arrays, for PyTensor) are places. No value of data, and
-nothing that the prologue gives, is stored. The key describes the stored graph, the engine's source and rewrites, the tools and the CPU level (engine/compiling/key.py).
+nothing that the prologue gives, is stored. The key describes the stored graph, the engine's source and rewrites, the tools and the CPU level (engine/compiling/surroundings.py).
 Loading a program reads the graph only if PyTensor computes some of it; else when the engine refuses values.
 
 Version history
@@ -33,10 +33,9 @@ from cachegraph.named_tuples import NamedTuple
 from cachegraph.pytensor.stored.stored_graph import StoredGraph
 from engine.compiling.compiled import FunctionReference
 from engine.compiling.reference import load_function_of
-from engine.pytensor.nodes import NodesStep, Places
+from engine.pytensor.nodes import NodesStep, NodeStage, Places
 from engine.pytensor.program import StagedProgram, Step
-from engine.pytensor.scope import Requirement
-from engine.pytensor.stages import NodeStage
+from engine.pytensor.requirement import Requirement
 from engine.pytensor.steps import EngineStep, StagePart
 
 FORMAT = 2

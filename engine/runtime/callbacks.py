@@ -15,15 +15,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
 from cachegraph.named_tuples import NamedTuple
-from engine.graph.apply import Apply
-from engine.graph.fgraph import FrozenFunctionGraph
-from engine.graph.op import Op
 from engine.runtime.program import CallbackUse, Invocation, Operand, ProgramFormatError
+
+if TYPE_CHECKING:
+    from engine.graph.apply import Apply
+    from engine.graph.fgraph import FrozenFunctionGraph
+    from engine.graph.op import Op
 
 OF_USERS = ("perform", "compiled")
 """The kinds that run user code."""
@@ -35,7 +37,7 @@ Function = Callable[[tuple[Any, ...]], Arrays]
 Run = Callable[[Arrays], Arrays]
 """A callback. Its inputs are read-only views of the program's memory, valid until it returns; the
 program owns its outputs. Several threads may run one at the same time."""
-CompileCall = Callable[[Apply], Run]
+CompileCall = Callable[["Apply"], Run]
 """Compiles the numba_function() of a node's Op."""
 Registers = Sequence[int]
 
@@ -110,6 +112,7 @@ _BUILDERS: dict[tuple[str, int], Callable[[Any, Sequence[Function], Mapping[str,
 
 def _node(options: Any, ops: Mapping[str, Op]) -> Apply:
     """Return the node that the callback computes: the Op on variables of the recorded types."""
+    from engine.graph.apply import Apply
     from engine.tensor.type import tensor_type
 
     op = ops.get(options["op"])

@@ -25,14 +25,16 @@ from __future__ import annotations
 import json
 import struct
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from cachegraph.errors import CachegraphError
 from cachegraph.named_tuples import NamedTuple
 from cachegraph.pickling.large_arrays import ReadBlob, blob_content, blob_name
 from cachegraph.store.entry import NOTHING
-from engine.graph.types import Type
 from engine.runtime.registers import FIRST_FREE
+
+if TYPE_CHECKING:
+    from engine.graph.types import Type
 
 MAGIC = b"CGPR"
 FORMAT = 6

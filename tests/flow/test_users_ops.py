@@ -25,8 +25,9 @@ from cachegraph.cache import Artifact, default_cache
 from cachegraph.caching.counters import Tally
 from cachegraph.key import CacheKey
 from cachegraph.store.entry import Hit
-from engine.compiling.key import describe_rewrites, function_key, op_key
+from engine.compiling.key import function_key, op_key
 from engine.compiling.mode import get_mode
+from engine.compiling.surroundings import describe_rewrites
 from engine.graph import Apply, FrozenFunctionGraph, Op
 from engine.runtime.program import CallbackUse, Program, pack_program, unpack_program
 from engine.scalar import ScalarOp

@@ -9,13 +9,10 @@ does code of installed releases: name and version describe it.
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
 from types import FunctionType
 from typing import Any
 
-from pytensor.graph.basic import Constant
 from pytensor.graph.op import HasInnerGraph, Op
 
 from cachegraph.fingerprint.external_state import refuse_external_state
@@ -39,32 +36,6 @@ _GRADIENTS = frozenset(
 _ASKED = frozenset(("infer_shape", "inplace_on_inputs"))
 """Methods that PyTensor calls if an Op has them."""
 _SHOWN = frozenset(("__init__", "__repr__", "__str__", "__hash__", "__eq__", "__getstate__", "__setstate__"))
-
-_recording = threading.local()
-
-
-@contextmanager
-def recording_folded_ops() -> Iterator[list[Any]]:
-    """Record the Ops that this thread folds meanwhile, in the list that this yields."""
-    lists: list[list[Any]] = vars(_recording).setdefault("lists", [])
-    found: list[Any] = []
-    lists.append(found)
-    try:
-        yield found
-    finally:
-        lists.remove(found)
-
-
-def recording_folds(fold: Callable[..., Any]) -> Callable[..., Any]:
-    """Return `fold`, PyTensor's constant folding of a node, made to record the Op that it runs."""
-
-    def noted(fgraph: Any, node: Any) -> Any:
-        if all(isinstance(variable, Constant) for variable in node.inputs):
-            for found in vars(_recording).get("lists", ()):
-                found.append(node.op)
-        return fold(fgraph, node)
-
-    return noted
 
 
 def refuse_external_reads(ops: Iterable[Any], folded: Iterable[Any], rewriters: Iterable[Any]) -> None:

@@ -114,7 +114,7 @@ def _note_folding() -> None:
     """Have constant folding record the Ops that it runs; an attribute of the rewriter hides its method."""
     from pytensor.tensor.rewriting.basic import unconditional_constant_folding as folding
 
-    from cachegraph.pytensor.describe.purity import recording_folds
+    from cachegraph.pytensor.describe.folding import recording_folds
 
     _before.append((folding, "transform", _ABSENT))
     folding.transform = recording_folds(folding.transform)

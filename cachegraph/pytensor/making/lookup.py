@@ -14,8 +14,8 @@ from cachegraph.caching.outcome import CacheInfo
 from cachegraph.errors import CacheMissError, SourceError, Unfingerprintable
 from cachegraph.pytensor.backends import backend_of
 from cachegraph.pytensor.describe.basis import CHANGED
+from cachegraph.pytensor.describe.folding import recording_folded_ops
 from cachegraph.pytensor.describe.key import GraphDescription, describe
-from cachegraph.pytensor.describe.purity import recording_folded_ops, refuse_external_reads
 from cachegraph.pytensor.describe.specification import Specification
 from cachegraph.pytensor.errors import Changed, Unstorable, count_bypass, note_failure
 from cachegraph.pytensor.making.outcome import Bypass
@@ -152,6 +152,8 @@ class Lookup:
 
     def _refuse_external_state(self, graph: Any, folded: Sequence[Any]) -> None:
         """Raise Unfingerprintable if `graph` depends on more than its key, Changed if the basis changed."""
+        from cachegraph.pytensor.describe.purity import refuse_external_reads  # analysis: only for a miss
+
         described = self._described
         made_of = (*described.ops, *(node.op for node in graph.apply_nodes))
         refuse_external_reads(made_of, folded, described.rewriters)

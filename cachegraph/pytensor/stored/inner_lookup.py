@@ -26,8 +26,8 @@ from cachegraph.cache import Artifact, Found, default_cache
 from cachegraph.errors import SourceError, Unfingerprintable
 from cachegraph.fingerprint.primitives import Reader, pack_uint, prefixed
 from cachegraph.key import CacheKey
+from cachegraph.pytensor.describe.folding import recording_folded_ops
 from cachegraph.pytensor.describe.key import GraphDescription, describe_inner
-from cachegraph.pytensor.describe.purity import recording_folded_ops, refuse_external_reads
 from cachegraph.pytensor.errors import Changed, note_failure
 from cachegraph.pytensor.stored.externals import Context
 from cachegraph.pytensor.stored.graph_section import inner_graphs, named_by, pack_inner_graphs, unpack_frozen
@@ -124,6 +124,8 @@ class _InnerLookup:
         """Store the result `inner`, if it has a key and a stored form; never raises."""
         if self._key is None:
             return
+        from cachegraph.pytensor.describe.purity import refuse_external_reads  # analysis: only for a miss
+
         try:
             graph = inner.freeze()
             content = pack_inner(graph, self._context)

@@ -123,10 +123,10 @@ def test_anything_else_is_refused_and_does_not_run(
 @pytest.mark.parametrize(
     ("module", "name"),
     [
-        ("engine.compiling.key", "os.system"),
-        ("engine.compiling.key", "os.path.abspath"),
-        ("engine.compiling.key", "os"),
-        ("engine.compiling.key", "Path"),
+        ("engine.compiling.surroundings", "os.system"),
+        ("engine.compiling.surroundings", "os.path.abspath"),
+        ("engine.compiling.surroundings", "os"),
+        ("engine.compiling.surroundings", "Path"),
         ("engine.compiling.lookup", "perf_counter"),
         ("engine.compiling.inner_graphs", "pickling"),
         ("engine.runtime.machine", "process_machine"),

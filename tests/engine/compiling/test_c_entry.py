@@ -13,7 +13,7 @@ import pytest
 from cachegraph.cache import Artifact, default_cache
 from cachegraph.fingerprint.encoding import encode
 from engine.codegen.c_entry.source import c_entry_source
-from engine.compiling.key import kernel_key
+from engine.compiling.surroundings import kernel_key
 from engine.runtime.c_entry import C_ENTRY_VERSION
 from engine.runtime.target import process_level
 

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import engine.compiling.key
+import engine.compiling.surroundings
 import engine.tensor as pt
 from cachegraph import explanation
 from cachegraph.cache import Artifact, Cache
@@ -22,7 +23,8 @@ from cachegraph.key import CacheKey
 from cachegraph.settings import Settings
 from engine import OpFromGraph as pt_from_graph
 from engine.compiling.explanation import graph_difference
-from engine.compiling.key import encode_graph, function_key, kernel_key, op_key
+from engine.compiling.key import encode_graph, function_key, op_key
+from engine.compiling.surroundings import kernel_key
 from engine.graph import Op
 from engine.graph.fgraph import FunctionGraph
 
@@ -107,15 +109,15 @@ def test_code_that_changed_is_named(why: Any, monkeypatch: pytest.MonkeyPatch) -
 def test_a_toolchain_that_changed_is_named_with_its_versions(
     why: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    newer = {**engine.compiling.key.toolchain(), "scipy": package_version("scipy"), "numba": "99.1"}
-    monkeypatch.setattr(engine.compiling.key, "_encode_tools", lambda: encode(newer))
+    newer = {**engine.compiling.surroundings.toolchain(), "scipy": package_version("scipy"), "numba": "99.1"}
+    monkeypatch.setattr(engine.compiling.key, "encode_tools", lambda: encode(newer))
     reason, [(part, what)] = why(key_of())
     assert (reason, part) == ("key-part-changed: toolchain", "toolchain")
     assert what.startswith("['numba']: '99.1', stored '")
 
 
 def test_another_machine_is_a_foreign_target(why: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(engine.compiling.key.platform, "machine", lambda: "sparc")
+    monkeypatch.setattr(engine.compiling.surroundings.platform, "machine", lambda: "sparc")
     reason, [(part, what)] = why(key_of())
     assert (reason, part) == ("foreign-target", "target")
     assert what.startswith("[1]: 'sparc', stored '")

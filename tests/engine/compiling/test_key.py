@@ -20,8 +20,9 @@ from cachegraph.errors import Unfingerprintable
 from cachegraph.fingerprint.source import source_digest
 from cachegraph.key import CacheKey
 from engine.compiling.graph_encoding import UserOps, check_ops
-from engine.compiling.key import encode_graph, engine_code, function_key, kernel_code
+from engine.compiling.key import encode_graph, function_key
 from engine.compiling.request import data_constants
+from engine.compiling.surroundings import engine_code, kernel_code
 from engine.errors import UndescribedOpError
 from engine.graph import Apply, FrozenFunctionGraph, Op, Variable
 from engine.graph.traversal import io_toposort

@@ -13,7 +13,7 @@ from pytensor.graph.rewriting.db import RewriteDatabaseQuery
 
 import engine.pytensor
 from engine.pytensor.linker import EngineLinker
-from engine.pytensor.stages import NodeStage
+from engine.pytensor.nodes import NodeStage
 
 NO_REWRITES = RewriteDatabaseQuery(include=[])
 

@@ -12,7 +12,7 @@ from pymc.sampling import forward
 from pytensor.compile.mode import Mode
 from pytensor.graph.rewriting.db import RewriteDatabaseQuery
 
-from engine.pytensor.stages import NodeStage
+from engine.pytensor.nodes import NodeStage
 from tests.engine.pytensor.exact import compute, exact
 
 PYTHON = Mode(

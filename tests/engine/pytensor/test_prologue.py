@@ -23,7 +23,7 @@ import engine.pytensor
 from cachegraph.cache import default_cache
 from cachegraph.pytensor import explain
 from cachegraph.pytensor.stored.large_constants import DataCell
-from engine.pytensor import prologue
+from engine.pytensor import room as prologue_room
 from engine.pytensor.cached_linker import _key as program_key_of
 from engine.pytensor.program import BoundProgram, StagedProgram
 from engine.pytensor.stored_program import StoredProgram
@@ -178,8 +178,8 @@ def test_what_is_larger_than_its_room_is_computed_at_each_call(monkeypatch: pyte
     outputs = [outer * x, x * pt.exp(outer).sum(), x * pt.exp(seen)]
     found = []
     for room, kept in ((50 * 50 * 8 + 1000, 3), (1000, 2), (8, 1), (0, 0)):
-        monkeypatch.setattr(prologue, "KEPT_BYTES", room)
-        monkeypatch.setattr(prologue, "KEPT_TIMES", 0)
+        monkeypatch.setattr(prologue_room, "KEPT_BYTES", room)
+        monkeypatch.setattr(prologue_room, "KEPT_TIMES", 0)
         program = made([x, seen], outputs, [1])
         assert len(program.kept) == kept
         found.append(bound(program, np.ones(50), SEEN / 9)())
@@ -195,8 +195,8 @@ def test_what_turns_out_larger_than_its_room_is_not_kept(monkeypatch: pytest.Mon
     assert len(program.kept) == 1
     step = counted(program)
     for room, runs in ((8 * 25, 1), (8 * 25 - 1, 3)):
-        monkeypatch.setattr(prologue, "KEPT_BYTES", room)
-        monkeypatch.setattr(prologue, "KEPT_TIMES", 0)
+        monkeypatch.setattr(prologue_room, "KEPT_BYTES", room)
+        monkeypatch.setattr(prologue_room, "KEPT_TIMES", 0)
         step.count, call = 0, bound(program, np.arange(50.0), SEEN)
         for _ in range(3):
             np.testing.assert_array_equal(call()[0], np.arange(50.0)[SEEN > 5])
