@@ -23,7 +23,6 @@ from engine.pytensor.room import room_for
 from engine.pytensor.stages import Stage, stages_of
 
 
-
 class Cut(NamedTuple):
     """A graph in two: `once` are the stages of the prologue, `kept` the variables that the others read of it.
 
