@@ -40,19 +40,19 @@ def test_ratios_are_of_all_steps_with_what_is_imported_and_without():
     found = summary()
     assert found["ratios"] == {"clock": 0.095, "processor": 0.095, "clock, no imports": 0.1}
     assert found["ways"]["cachegraph"]["warm_ms"] == 2000.0
-    assert list(driver.missed(found)) == []
+    assert list(driver.missed("kalman", found)) == []
 
 
 def test_a_budget_that_is_missed_is_said():
-    assert len(list(driver.missed(summary(own=3.0)))) == 2
+    assert len(list(driver.missed("kalman", summary(own=3.0)))) == 2
     small = summary(own=9.0) | {"nodes": 100}
-    assert list(driver.missed(small)) == []
-    by_clock, _ = driver.missed(summary(own=42.0) | {"nodes": 100})
+    assert list(driver.missed("kalman", small)) == []
+    by_clock, _ = driver.missed("kalman", summary(own=42.0) | {"nodes": 100})
     assert by_clock == "4.00 of PyTensor's time (clock), at most 1.00 is due"
 
 
 def test_other_bits_of_a_hit_and_other_numbers_than_pytensors_are_said():
-    assert list(driver.missed(summary(results=(1.0, 2.0 + 1e-15)))) == [
+    assert list(driver.missed("kalman", summary(results=(1.0, 2.0 + 1e-15)))) == [
         "cachegraph: a hit gives other bits than the miss"
     ]
     cold = {"pytensor": report(1.0), "cachegraph": report(1.0), "engine": report(1.0, (1.0, 3.0))}
@@ -63,7 +63,10 @@ def test_the_engine_has_budgets_for_each_model_and_for_means():
     found = summary()
     assert found["engine"] == {"cold": 0.08, "warm": 0.0476, "call": 0.05}
     slow = summary(engine=11.0)
-    assert [miss.split(":")[0] for miss in driver.missed(slow)] == ["the engine, warm", "the engine, call"]
+    assert [miss.split(":")[0] for miss in driver.missed("kalman", slow)] == [
+        "the engine, warm",
+        "the engine, call",
+    ]
     assert list(driver.missed_means({"a": found, "b": found | {"engine": {"cold": 0.15}}})) == [
         "the engine, cold: 0.110 of PyTensor's on average, at most 0.100 is due"
     ]
@@ -77,3 +80,10 @@ def test_the_table_shows_ratios():
     console.print(driver.engine_table({"kalman": summary()}))
     for words in ("kalman", "600", "0.10", "geometric mean", "0.080"):
         assert words in console.file.getvalue()
+
+
+def test_until_a_samplers_first_draw_a_quarter_is_due():
+    found = summary(engine=2.0)
+    assert found["engine"]["warm"] == 0.1905
+    assert list(driver.missed("pm.sample-nutpie", found)) == []
+    assert [miss.split(":")[0] for miss in driver.missed("kalman", found)] == ["the engine, warm"]

@@ -95,7 +95,7 @@ def test_what_the_engine_does_not_link_is_compiled_by_numba_with_the_reason(
     total = pytensor.shared(np.array(1.0), "total")
     x = pt.dscalar("x")
     with monkeypatch.context() as patched:
-        patched.setattr("engine.pytensor.linker.stages_of", refuse)
+        patched.setattr("engine.pytensor.prologue.cut", refuse)
         f = pytensor.function([x], total * 2, updates={total: total + x}, name="running")
     assert [float(f(2.0)), float(f(3.0)), float(total.get_value())] == [2.0, 6.0, 6.0]
     assert isinstance(f.maker, CachedMaker)

@@ -59,11 +59,10 @@ def forbid() -> None:
     """Have PyTensor's rewriting and the translation fail."""
     from pytensor.compile.maker import FunctionMaker
 
-    import engine.pytensor.linker
-    import engine.pytensor.stages
+    import engine.pytensor.prologue
 
     FunctionMaker.prepare_fgraph = refuse
-    engine.pytensor.linker.stages_of = refuse
+    engine.pytensor.prologue.cut = refuse
 
 
 def die_at(number: int) -> None:

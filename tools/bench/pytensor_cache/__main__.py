@@ -14,7 +14,7 @@ ways do not compute the same:
     the adapter, warm, every model                           at most PyTensor's
     the engine, cold, seconds of the processor               at most 1/5 of PyTensor's
     the engine, cold, geometric mean from 300 nodes          at most 1/10
-    the engine, warm, seconds of the processor               at most 1/8
+    the engine, warm, seconds of the processor               at most 1/8; `pm.sample` 1/4
     the engine, a call                                       at most PyTensor's, geometric mean 0.7
 """
 
@@ -41,11 +41,14 @@ HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[2]
 MODELS = (
     "eight-schools hierarchical 44-variables kalman 50-layers 2000-nodes mixture correlated gaussian-process "
-    "volatility pm.sample"
+    "volatility pm.sample pm.sample-nutpie"
 ).split()
+SAMPLERS = ("pm.sample", "pm.sample-nutpie")
+"""The whole of a sampler until its first draw, of which `function` is a part."""
 WAYS = ("pytensor", "cachegraph", "engine")
 LARGE_NODES, LARGE_RATIO, RATIO = 500, 1 / 5, 1.0
 ENGINE_NODES, ENGINE_MEANS = 300, {"cold": 1 / 10, "call": 0.7}
+SAMPLER_RATIO = 1 / 4
 ENGINE_RATIOS = {"cold": 1 / 5, "warm": 1 / 8, "call": 1.0}
 Report = dict[str, Any]
 
@@ -62,7 +65,8 @@ def main() -> int:
         )
         return 2
     rows = {}
-    for name in arguments.model or MODELS:
+    installed = [name for name in MODELS if name != "pm.sample-nutpie" or find_spec("nutpie")]
+    for name in arguments.model or installed:
         with Console(stderr=True).status(name) as status:
             rows[name] = compared(name, arguments.rounds, arguments.caches, status.update)
     if arguments.json:
@@ -71,7 +75,7 @@ def main() -> int:
         console = Console()
         console.width = max(console.width, 120)
         console.print(table(rows), engine_table(rows))
-    misses = [f"{name}: {miss}" for name, row in rows.items() for miss in missed(row)]
+    misses = [f"{name}: {miss}" for name, row in rows.items() for miss in missed(name, row)]
     misses += missed_means(rows)
     for miss in misses:
         print(miss, file=sys.stderr)
@@ -203,7 +207,7 @@ def numbers(results: list[str]) -> list[np.ndarray]:
     return [np.frombuffer(bytes.fromhex(result)) for result in results]
 
 
-def missed(row: Report) -> Iterator[str]:
+def missed(model: str, row: Report) -> Iterator[str]:
     """Yield what is wrong with a model: each budget that is missed, and results that differ."""
     if row["same"]:
         yield row["same"]
@@ -212,8 +216,9 @@ def missed(row: Report) -> Iterator[str]:
         if row["ratios"][name] > most:
             yield f"{row['ratios'][name]:.2f} of PyTensor's time ({name}), at most {most:.2f} is due"
     for name, ratio in row["engine"].items():
-        if ratio > ENGINE_RATIOS[name]:
-            yield f"the engine, {name}: {ratio:.3f} of PyTensor's, at most {ENGINE_RATIOS[name]:.3f} is due"
+        most = SAMPLER_RATIO if model in SAMPLERS and name == "warm" else ENGINE_RATIOS[name]
+        if ratio > most:
+            yield f"the engine, {name}: {ratio:.3f} of PyTensor's, at most {most:.3f} is due"
 
 
 def missed_means(rows: dict[str, Report]) -> Iterator[str]:

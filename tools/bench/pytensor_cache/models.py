@@ -1,4 +1,4 @@
-"""Eleven models as PyTensor and PyMC users write them, each with its gradient and a point to call it at.
+"""Twelve models as PyTensor and PyMC users write them, each with its gradient and a point to call it at.
 
 Each function of MODELS returns a CompiledModel; its graph is built by then, so that what `compile(mode)`
 takes is `pytensor.function` alone (or what PyMC does around it). What `compile` returns is called
@@ -210,15 +210,27 @@ def deep() -> CompiledModel:
 
 def sample() -> CompiledModel:
     """Return `pm.sample`, by PyMC's own sampler, of the hierarchical regression for one draw."""
+    return sampled("pymc")
+
+
+def sample_by_nutpie() -> CompiledModel:
+    """Return `pm.sample` by nutpie, which PyMC takes by itself where it is installed, in the default mode."""
+    return sampled("nutpie")
+
+
+def sampled(sampler: str) -> CompiledModel:
+    """Return one draw from the hierarchical regression by the sampler of that name."""
     import pymc as pm
 
     model = hierarchical_model()
 
     def draw(mode: str) -> list[Any]:
+        # nutpie takes no mode: it compiles in PyTensor's default mode.
+        asked = {} if sampler == "nutpie" else {"compile_kwargs": {"mode": mode}}
         with model:
             found = pm.sample(
-                nuts_sampler="pymc",
-                compile_kwargs={"mode": mode},
+                nuts_sampler=sampler,
+                **asked,
                 draws=1,
                 tune=1,
                 chains=1,
@@ -255,4 +267,5 @@ MODELS: dict[str, Callable[[], CompiledModel]] = {
     "gaussian-process": process,
     "volatility": volatility,
     "pm.sample": sample,
+    "pm.sample-nutpie": sample_by_nutpie,
 }
