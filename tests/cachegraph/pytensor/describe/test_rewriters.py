@@ -63,7 +63,7 @@ def test_each_part_of_a_rewriter_counts() -> None:
         math.local_exp_log,
         math.local_sumsqr2dot,
         in2out(math.local_exp_log),
-        in2out(math.local_exp_log, ignore_newtrees=False),
+        in2out(math.local_exp_log, ignore_newtrees=True),
         WalkingGraphRewriter(math.local_exp_log, order="out_to_in"),
         SequentialNodeRewriter(math.local_exp_log),
         SequentialNodeRewriter(math.local_exp_log, math.local_sumsqr2dot),
@@ -72,7 +72,9 @@ def test_each_part_of_a_rewriter_counts() -> None:
         EquilibriumGraphRewriter([math.local_exp_log], max_use_ratio=10.0),
         EquilibriumGraphRewriter([math.local_exp_log], max_use_ratio=True),
     ]
-    assert len({written(rewriter) for rewriter in found}) == len(found)
+    first: dict[bytes, int] = {}
+    for number, rewriter in enumerate(found):
+        assert first.setdefault(written(rewriter), number) == number
     assert [written(rewriter) for rewriter in found] == [written(rewriter) for rewriter in found]
     assert written(pattern((pt.exp, "x"))) == written(pattern((pt.exp, "x")))
 
@@ -111,7 +113,7 @@ def test_a_rewriter_in_the_place_of_pytensors_changes_the_key() -> None:
 
 def test_a_rewriter_that_contains_itself_is_refused() -> None:
     endless = SequentialNodeRewriter(math.local_exp_log)
-    endless.rewrites.append(endless)
+    endless.rewrites = (endless,)
     with pytest.raises(Unfingerprintable, match="contains itself"):
         written(endless)
 
