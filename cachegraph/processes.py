@@ -55,10 +55,10 @@ def is_gone(pid: int, start: str) -> bool:
 def began() -> float:
     """Return when this process, or the one it was forked from, began (seconds since 1970).
 
-    The kernel counts starts in clock ticks, of 10 ms; the end of the tick is returned. So a file that was written
-    just before the process started is older, and one that is written after its first import is younger, although
-    a file's time may lag behind the clock by a tick. Where the kernel does not tell, it is the time at which this
-    module was imported.
+    The kernel counts starts in clock ticks, of 10 ms; the end of the tick is returned. So a file that was
+    written just before the process started is older. One that is written after the first import is younger,
+    although a file's time may lag behind the clock by a tick. Where the kernel does not tell, this is when
+    the module was imported.
     """
     try:
         start = (int(start_of(_IMPORTER)) + 1) / os.sysconf("SC_CLK_TCK")

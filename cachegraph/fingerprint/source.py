@@ -41,9 +41,9 @@ def source_digest(directory: Path) -> bytes:
 def imported_source(directory: Path) -> bytes:
     """Return the `source_digest` of `directory`, and let keys rely on it (check_relied_on).
 
-    Raises SourceError if a file was changed since this process began: after an upgrade under a running process,
-    the imported code is not what was read. The time compared is that of the inode's last change, which
-    installers that preserve modification times update too.
+    Raises SourceError if a file was changed since this process began: after an upgrade under a running
+    process, the imported code is not what was read. The time compared is that of the inode's last change,
+    which installers that preserve modification times update too.
     """
     found = _source(directory)
     if directory not in _relied_on:

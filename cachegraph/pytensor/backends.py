@@ -58,8 +58,8 @@ def add_mode(backend: str) -> str:
 def _declared(backend: str) -> str | None:
     """Return the entry point of that name in the first directory of sys.path that has one.
 
-    importlib.metadata reads what all distributions declare, which takes ten times as long. It finds the others:
-    those in archives, and those of finders.
+    importlib.metadata reads what all distributions declare, which takes ten times as long. It finds the
+    others: those in archives, and those of finders.
     """
     for directory in sys.path:
         for path in _declarations(directory or os.curdir):

@@ -20,7 +20,8 @@ class FunctionCall:
     """A call of the function `name`, by position or by name: it takes the values of shared variables from
     `storages`, and puts the new ones there.
 
-    Arguments that are left out have the values `defaults`, by position. It returns the only output, or with `returns_list` a list, or with `keys` a dictionary of outputs.
+    Arguments that are left out have the values `defaults`, by position. It returns the only output, or with
+    `returns_list` a list, or with `keys` a dictionary of outputs.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""What surrounds a graph in keys: rewrites, the engine's source, tools and target; and keys without a graph.
+"""The surroundings of a graph in keys: rewrites, engine source, tools, target; and keys without a graph.
 
 No part of the language is imported for this: a program that is found needs none.
 """

@@ -86,7 +86,9 @@ def _differences(
     step: float,
     weights: np.ndarray,
 ) -> np.ndarray:
-    """Return the slope of the weighted sum of the first of `value` along each element of `arrays[position]`."""
+    """Return the slopes of the weighted sum of the first of `value` along the elements of
+    `arrays[position]`.
+    """
     array = arrays[position]
     slopes = np.zeros(array.shape)
     for index in np.ndindex(array.shape):

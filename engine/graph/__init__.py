@@ -104,12 +104,16 @@ __all__ = [
 _NAMES = {
     "apply": "Apply",
     "dot": "to_dot to_svg",
-    "features": "AlreadyThere DestroyHandler Feature FullHistory History NodeFinder NoOutputFromInplace PreserveVariableAttributes PrintListener ReplacementDidNotRemoveError ReplaceValidate Supervisor Validator register_feature_callback",
+    "features": "AlreadyThere DestroyHandler Feature FullHistory History NodeFinder NoOutputFromInplace "
+    "PreserveVariableAttributes PrintListener ReplacementDidNotRemoveError ReplaceValidate Supervisor "
+    "Validator register_feature_callback",
     "fgraph": "FrozenFunctionGraph FunctionGraph Output",
     "frozen_nodes": "FrozenApply FrozenConstant FrozenVariable NominalVariable",
     "op": "Op",
     "replace": "clone clone_get_equiv clone_replace equal_computations graph_replace rebuild",
-    "traversal": "ancestors apply_depends_on applys_between explicit_graph_inputs get_var_by_name graph_inputs io_toposort orphans_between toposort truncated_graph_inputs variable_depends_on vars_between walk",
+    "traversal": "ancestors apply_depends_on applys_between explicit_graph_inputs get_var_by_name "
+    "graph_inputs io_toposort orphans_between toposort truncated_graph_inputs variable_depends_on "
+    "vars_between walk",
     "types": "Type",
     "variables": "Constant Variable",
 }

@@ -15,7 +15,8 @@ def explain(function: Any) -> str:
     """Return a text of a line for each stage of a function of PyTensor's (or of a PyMC point function).
 
     It says how many nodes the engine computes and how that code was found, and for each Op that PyTensor
-    computes the reason; first what is computed once, of data alone. Of a model that nutpie compiled it shows both functions.
+    computes the reason. What is computed once, of data alone, comes first. Of a model that nutpie compiled
+    it shows both functions.
     """
     if hasattr(function, "expand_func"):
         parts = {"density": function.logp_func, "all variables": function.expand_func}

@@ -1,4 +1,4 @@
-"""The program of a graph: its stages, those of the prologue first; and the program on one function's storage."""
+"""The program of a graph: its stages, the prologue's first; and the program on one function's storage."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ class StagedProgram:
     """The stages of a graph, run one after the other.
 
     Values have places, the inputs the first ones; `data` are those of the inputs that never change.
-    `once_steps` run `once_stages`, the prologue, and give the values at the places `kept`; `steps` run `stages`
-    at each call, and give those at `outputs`, the places of the outputs.
+    `once_steps` run `once_stages`, the prologue, and give the values at the places `kept`; `steps` run
+    `stages` at each call, and give those at `outputs`, the places of the outputs.
     """
 
     def __init__(self, fgraph: Any, order: Sequence[Any], data: Sequence[int] = ()) -> None:
@@ -69,7 +69,7 @@ class StagedProgram:
 
 
 class Ready(NamedTuple):
-    """What a call starts with: the values behind the inputs, and the storage that the only step reads."""
+    """The start of a call: the values behind the inputs, and the storage that the only step reads."""
 
     behind: Values
     read: list[Cell]

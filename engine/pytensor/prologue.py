@@ -1,4 +1,4 @@
-"""What a graph computes of its data alone: the prologue, which runs once, before the first call.
+"""The prologue: the part of a graph that needs its data alone. It runs once, before the first call.
 
 Data are inputs whose values never change (docs/decisions/0107). A part of what they lead to is kept: that
 which the rest of the graph reads, and which is not too large. Only nodes are moved here that PyTensor would
@@ -35,7 +35,7 @@ class Cut(NamedTuple):
 
 
 def cut(fgraph: Any, order: Sequence[Any], data: Iterable[Any]) -> Cut:
-    """Return the stages of `fgraph`, whose nodes may be computed in `order`; `data` are some of its inputs."""
+    """Return the stages of `fgraph`, whose nodes may be computed in `order`; `data` are among its inputs."""
     known = list(data)
     if known and not any(node.op.destroy_map for node in order):
         division = _Division(fgraph, order, known)

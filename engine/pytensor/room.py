@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 KEPT_BYTES, KEPT_TIMES = 16 * 2**20, 4
-"""What is kept may take so many bytes; or as many times what the data take, if that is more."""
+"""Results that are kept may take so many bytes; or as many times what the data take, if that is more."""
 
 
 def room_for(data_bytes: int) -> int:

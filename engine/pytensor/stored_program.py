@@ -1,16 +1,18 @@
 """The programs of PyTensor's functions in the store.
 
-    content := pickle of (format, number of inputs, placed*, outputs, data, kept, stage* (the prologue), stage*)
+    content := pickle of (format, number of inputs, placed*, outputs, data, kept, prologue, stage*)
     placed  := what the places after the inputs hold: (COMPUTED, node, output)
              | (READ, node, input) a constant that the node reads
              | (RESULT, output, 0) a constant that the function returns
+    prologue := stage*
     stage   := (nodes, reasons) PyTensor computes
              | (nodes, function, inputs, outputs, scalars, number of requirements) the engine computes
     function := the fields of a FunctionReference (engine/compiling/compiled.py)
 
 `nodes` are numbers in the stored form of the optimized graph (cachegraph/pytensor/stored/stored_graph.py);
 inputs, outputs, data, kept and scalars (numbers, not arrays, for PyTensor) are places. No value of data, and
-nothing that the prologue gives, is stored. The key describes the stored graph, the engine's source and rewrites, the tools and the CPU level (engine/compiling/surroundings.py).
+nothing that the prologue gives, is stored. The key describes the stored graph, the engine's source and
+rewrites, the tools and the CPU level (engine/compiling/surroundings.py).
 Loading a program reads the graph only if PyTensor computes some of it; else when the engine refuses values.
 
 Version history

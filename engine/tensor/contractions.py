@@ -26,7 +26,8 @@ def tensordot(a: Any, b: Any, axes: Any = 2) -> Any:
         lengths = a.type.shape[first], b.type.shape[second]
         if None not in lengths and lengths[0] != lengths[1]:
             raise ValueError(
-                f"Multiplying tensors: axis {first} of {a.type} and axis {second} of {b.type} differ in length"
+                f"Multiplying tensors: axis {first} of {a.type} and axis {second} of {b.type} "
+                "differ in length"
             )
     rows = [axis for axis in range(a.type.ndim) if axis not in left]
     columns = [axis for axis in range(b.type.ndim) if axis not in right]
@@ -58,7 +59,7 @@ def vecdot(x1: Any, x2: Any, dtype: Any = None) -> Any:
 
 
 def matvec(x1: Any, x2: Any, dtype: Any = None) -> Any:
-    """Return the products of the matrices in the last two axes of `x1` with the vectors in the last of `x2`."""
+    """Return the products of the matrices in the last two axes of `x1` with the vectors in `x2`'s last."""
     x1, x2 = as_tensor_variable(x1), as_tensor_variable(x2)
     if x1.type.ndim == 2 and x2.type.ndim == 1:
         return _as_dtype(dot(x1, x2), dtype)
@@ -66,7 +67,7 @@ def matvec(x1: Any, x2: Any, dtype: Any = None) -> Any:
 
 
 def vecmat(x1: Any, x2: Any, dtype: Any = None) -> Any:
-    """Return the products of the vectors in the last axis of `x1` with the matrices in the last two of `x2`."""
+    """Return the products of the vectors in the last axis of `x1` with the matrices in `x2`'s last two."""
     x1, x2 = as_tensor_variable(x1), as_tensor_variable(x2)
     if x1.type.ndim == 1 and x2.type.ndim == 2:
         return _as_dtype(dot(x1, x2), dtype)

@@ -181,7 +181,7 @@ def ones(shape: Any, dtype: Any = "float64") -> Any:
 
 
 empty = zeros
-"""What is undefined is zero here."""
+"""Undefined elements are zero here."""
 
 
 def full_like(x: Any, fill_value: Any, dtype: Any = None) -> Any:

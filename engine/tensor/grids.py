@@ -108,7 +108,7 @@ def geomspace(
 
 
 class _Grid:
-    """`grid[a:b, c:d:e]` is a tensor of positions for each slice; `dense` ones are repeated along all axes."""
+    """`grid[a:b, c:d:e]` is a tensor of positions for each slice; `dense` ones repeat along all axes."""
 
     def __init__(self, dense: bool) -> None:
         self.dense = dense

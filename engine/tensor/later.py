@@ -10,8 +10,8 @@ MODULES = {"linalg": "engine.tensor.linalg"}
 
 _NAMES = {
     "engine.inner.special": "LogSoftmax LogSumExp Softmax log_softmax logsumexp softmax",
-    "engine.tensor.comparison": "equal not_equal less less_equal greater greater_equal bitwise_and bitwise_or "
-    "bitwise_xor bitwise_not isfinite isposinf isneginf isclose allclose",
+    "engine.tensor.comparison": "equal not_equal less less_equal greater greater_equal bitwise_and "
+    "bitwise_or bitwise_xor bitwise_not isfinite isposinf isneginf isclose allclose",
     "engine.tensor.constants": "pi e euler_gamma inf nan newaxis",
     "engine.tensor.contractions": "dense_dot tensordot vecdot matvec vecmat",
     "engine.tensor.creation": "empty empty_like",
@@ -20,16 +20,16 @@ _NAMES = {
     "round_half_away_from_zero iround deg2rad rad2deg divmod ceil_intdiv real conj conjugate imag angle "
     "nan_to_num smallest largest gammau gammal chi2sf kv kn iv",
     "engine.tensor.conversion": "as_tensor",
-    "engine.tensor.grids": "linspace logspace geomspace mgrid ogrid tril_indices triu_indices tril_indices_from "
-    "triu_indices_from bartlett",
+    "engine.tensor.grids": "linspace logspace geomspace mgrid ogrid tril_indices triu_indices "
+    "tril_indices_from triu_indices_from bartlett",
     "engine.tensor.joining": "Join concatenate join stack",
     "engine.tensor.ordering": "Argmax Argmin ArgSortOp SortOp argmax argmin argsort sort",
     "engine.tensor.padding": "pad",
     "engine.tensor.products": "Dot dot matmul outer",
     "engine.tensor.quantifiers": "all any",
-    "engine.tensor.rearranging": "moveaxis swapaxes matrix_transpose shape_padleft shape_padright shape_padaxis "
-    "atleast_Nd atleast_1d atleast_2d atleast_3d is_flat broadcast_to broadcast_arrays broadcast_shape flip "
-    "roll repeat tile horizontal_stack vertical_stack stacklists join_dims split_dims slice_at_axis",
+    "engine.tensor.rearranging": "moveaxis swapaxes matrix_transpose shape_padleft shape_padright "
+    "shape_padaxis atleast_Nd atleast_1d atleast_2d atleast_3d is_flat broadcast_to broadcast_arrays "
+    "broadcast_shape flip roll repeat tile horizontal_stack vertical_stack stacklists join_dims split_dims slice_at_axis",
     "engine.tensor.searching": "searchsorted take take_along_axis nonzero_values compress "
     "inverse_permutation ptp get_vector_length",
     "engine.tensor.several": " ".join(

@@ -1,9 +1,9 @@
 """Microseconds of a call of the density that nutpie samples: by the engine, and by numba with the adapter.
 
-Run as `python tools/bench/nutpie_calls.py [MODEL ...]` in an environment with PyMC and nutpie. The models are
-those of tools/bench/nutpie_start.py and of tests/engine/pytensor/models/. Each way has a process of its own, in
-which a loop compiled by numba calls nutpie's C function of density and gradient at one point, so that no Python
-is measured. Processes take turns; the least of all rounds counts.
+Run as `python tools/bench/nutpie_calls.py [MODEL ...]` in an environment with PyMC and nutpie. The models
+are those of tools/bench/nutpie_start.py and of tests/engine/pytensor/models/. Each way has a process of its
+own, in which a loop compiled by numba calls nutpie's C function of density and gradient at one point, so that
+no Python is measured. Processes take turns; the least of all rounds counts.
 
 Prints a table, or JSON. `--check` fails (exit code 1) if the engine takes longer than numba for a model.
 """

@@ -1,4 +1,4 @@
-"""What of PyTensor's tests is no measure of the engine's language, and differences that stay.
+"""Tests of PyTensor's that are no measure of the engine's language, and differences that stay.
 
 Each has its reason. A difference may stay where PyTensor's behaviour is a defect or an internal.
 """

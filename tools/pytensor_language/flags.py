@@ -23,7 +23,7 @@ VALUES: dict[str, Any] = {
     "profile": False,
     "warn_float64": "ignore",
 }
-"""What the flags are here; changed to something else, a flag is not covered."""
+"""The values of the flags here; a flag that is changed to another is not covered."""
 
 WITHOUT_EFFECT = frozenset(
     {

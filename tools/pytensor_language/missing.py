@@ -18,7 +18,7 @@ class NotCovered(pytest.fail.Exception):
 
 
 class Phase:
-    """Whether a test runs now."""
+    """True while a test runs."""
 
     running = False
 

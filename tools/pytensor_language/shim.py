@@ -58,7 +58,7 @@ ENGINE: dict[str, tuple[str, ...]] = {
 with a dot stands for all modules of that package."""
 
 OWN: dict[str, Any] = {"config": config, "__version__": "engine"}
-"""What the shim has itself."""
+"""The modules that the shim has itself."""
 
 
 def install(package: Path) -> None:

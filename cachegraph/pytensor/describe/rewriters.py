@@ -4,8 +4,8 @@
               | value
     value    := None | bool | int | float | complex | str | bytes
               | ('T' | 'L', value*)                       a tuple, a list
-              | ('J', class, (name, value)*)              another object of a class of a release: its attributes
-              | ('C', class)                              a class of a release
+              | ('J', class, (name, value)*)              another object of a released class: its attributes
+              | ('C', class)                              a released class
               | ('Q')                                     an empty frozendict
               | ('O', op) | ('E', value)                  bytes as in values.py: an Op, and anything else
     class, origin := bytes                                as in values.py

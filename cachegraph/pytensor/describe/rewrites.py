@@ -130,8 +130,8 @@ def _entries(
     unused: list[str],
     rewriters: PlainRewriters,
 ) -> Iterator[object]:
-    """Yield the entries of `database`; the `rewriters` as plain values, databases by `numbers`, but not those of `unused`
-    packages.
+    """Yield the entries of `database`: `rewriters` as plain values, databases by `numbers`; but none of the
+    `unused` packages.
     """
     tags = _tags(members)
     mappings = [getattr(database, name, {}) for name in _MAPPINGS]

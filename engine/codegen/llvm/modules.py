@@ -82,14 +82,15 @@ class Module:
             raise RuntimeError(message)
 
     def optimize(self, speed_level: int) -> None:
-        """Run LLVM's passes of that level, and its vectorizer of loops. Nothing of this host's CPU is used."""
+        """Run LLVM's passes of that level, and its loop vectorizer. Nothing of this host's CPU is used."""
         with ExitStack() as stack:
             own = stack.enter_context
             options = own(
                 _owned(LLVM.LLVMPY_CreatePipelineTuningOptions(), LLVM.LLVMPY_DisposePipelineTuningOptions)
             )
             LLVM.LLVMPY_PTOSetLoopVectorization(options, True)
-            # Of kernels it makes gathers and shuffles that take longer than what they replace (decision 0105).
+            # In kernels it makes gathers and shuffles, which take longer than what they replace
+            # (decision 0105).
             LLVM.LLVMPY_PTOSetSLPVectorization(options, speed_level == USERS_FUNCTIONS)
             LLVM.LLVMPY_PTOSetLoopInterleaving(options, True)
             builder = own(
