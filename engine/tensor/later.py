@@ -29,7 +29,8 @@ _NAMES = {
     "engine.tensor.quantifiers": "all any",
     "engine.tensor.rearranging": "moveaxis swapaxes matrix_transpose shape_padleft shape_padright "
     "shape_padaxis atleast_Nd atleast_1d atleast_2d atleast_3d is_flat broadcast_to broadcast_arrays "
-    "broadcast_shape flip roll repeat tile horizontal_stack vertical_stack stacklists join_dims split_dims slice_at_axis",
+    "broadcast_shape flip roll repeat tile horizontal_stack vertical_stack stacklists join_dims "
+    "split_dims slice_at_axis",
     "engine.tensor.searching": "searchsorted take take_along_axis nonzero_values compress "
     "inverse_permutation ptp get_vector_length",
     "engine.tensor.several": " ".join(
