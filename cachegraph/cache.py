@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, TypeVar
 from cachegraph.caching.building import BuildMany, EntryBuilder, HeldBlobs
 from cachegraph.caching.lookup import EntryLookup
 from cachegraph.caching.outcome import Correction, Found, Verify
-from cachegraph.caching.records import WRITING, CacheRecords, log
+from cachegraph.caching.records import WRITING, CacheRecords
 from cachegraph.caching.writing import EntryWriter
 from cachegraph.environment import settings_in_force, warn_of_environment
 from cachegraph.key import CacheKey
+from cachegraph.logger import logger
 from cachegraph.settings import Settings
 from cachegraph.single_flight import SingleFlight
 from cachegraph.store.entry import Artifact, Hit, Miss
@@ -185,7 +186,7 @@ def _open(settings: Settings) -> Store:
     placement = place(settings.directory, settings.shared_directory, settings.trust)
     if placement.notice and placement.notice not in _noticed:
         _noticed.add(placement.notice)
-        log().info("%s", placement.notice)
+        logger("cachegraph").info("%s", placement.notice)
     return placement.open(settings.max_size, keeps=settings.mode != "readonly")
 
 

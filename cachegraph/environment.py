@@ -9,6 +9,7 @@ import os
 from collections.abc import Iterator
 
 from cachegraph.errors import NoDirectoryError, SettingsError
+from cachegraph.logger import logger
 from cachegraph.settings import VARIABLES, OnMiss, Settings, current_settings
 from cachegraph.store.entry import Miss
 
@@ -55,9 +56,7 @@ def warn_once(text: str) -> None:
     if text in _noticed:
         return
     _noticed.add(text)
-    import logging  # 7 ms, which a warm start does not need
-
-    logging.getLogger("cachegraph").warning("%s", text)
+    logger("cachegraph").warning("%s", text)
 
 
 def unknown_variables() -> Iterator[str]:

@@ -19,13 +19,12 @@ from cachegraph.errors import InvalidEncoding
 from cachegraph.fingerprint.decoder import describe_difference
 from cachegraph.graph_difference import GraphReader
 from cachegraph.key import SUBJECTS, CacheKey, expanded, kept_names
+from cachegraph.logger import logger
 from cachegraph.named_tuples import NamedTuple
 from cachegraph.store.entry import Miss
 from cachegraph.store.protocol import Store
 
 if TYPE_CHECKING:
-    from logging import Logger
-
     from cachegraph.store.local.catalogue import KeptMiss
     from cachegraph.store.local.store import LocalStore
 
@@ -150,7 +149,7 @@ def _distances(key: CacheKey, candidates: Sequence[CacheKey]) -> list[int]:
         try:
             return [0 if other == wanted else distance(wanted, other) for other in others]
         except Exception as error:  # it reads other graphs
-            _log().debug("counting nodes of a %s key failed: %s", key.level, error)
+            logger("cachegraph").debug("counting nodes of a %s key failed: %s", key.level, error)
     return [0] * len(candidates)
 
 
@@ -183,7 +182,7 @@ def _difference(
         except (
             Exception
         ) as error:  # foreign code, or bytes of another release: fall back to the plain difference
-            _log().debug("reading the part %s of a %s key failed: %s", part, key.level, error)
+            logger("cachegraph").debug("reading the part %s of a %s key failed: %s", part, key.level, error)
     return describe_difference(wanted, stored)
 
 
@@ -198,11 +197,5 @@ def _readers_of(level: str, part: str) -> tuple[PartReader, ...]:
         try:
             readers.append(found.load())
         except Exception as error:  # the package is broken, or half installed
-            _log().debug("loading the reader %s failed: %s", found.value, error)
+            logger("cachegraph").debug("loading the reader %s failed: %s", found.value, error)
     return tuple(readers)
-
-
-def _log() -> Logger:
-    import logging
-
-    return logging.getLogger("cachegraph")

@@ -48,13 +48,10 @@ import time
 import weakref
 from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
 
 from cachegraph.key import CacheKey
+from cachegraph.logger import logger
 from cachegraph.store.protocol import Claim, Holder, Unkept
-
-if TYPE_CHECKING:
-    from logging import Logger
 
 PATIENCE = 10.0
 LEAST_WAIT = 30.0  # seconds, as the others are
@@ -118,12 +115,14 @@ class SingleFlight:
         """Yield the key of `flight` once it is claimed or stored, or once waiting took too long."""
         key = flight.key
         most = longest_wait(self._cost(key))
-        _log().info(
+        logger("cachegraph").info(
             "%s %s is being built by %s: waiting for %.0f s at most", key.level, key.hex, holder, most
         )
         with _released([flight], unkept):
             if not flight.acquire_within(begin + most - time.monotonic(), self._is_stored):
-                _log().info("waited for %.0f s for %s %s: building it here", most, key.level, key.hex)
+                logger("cachegraph").info(
+                    "waited for %.0f s for %s %s: building it here", most, key.level, key.hex
+                )
             yield [key]
 
     def _flight(self, key: CacheKey) -> _Flight:
@@ -134,7 +133,7 @@ class SingleFlight:
         try:
             return self._claims(key)
         except Exception as error:
-            _log().debug("%s %s cannot be claimed: %s", key.level, key.hex, error)
+            logger("cachegraph").debug("%s %s cannot be claimed: %s", key.level, key.hex, error)
             return ()
 
 
@@ -185,7 +184,7 @@ class _Flight:
             self._marked = True
             return None
         except Exception as error:  # if one layer cannot be claimed, the others still can
-            _log().debug("%s %s cannot be claimed: %s", self.key.level, self.key.hex, error)
+            logger("cachegraph").debug("%s %s cannot be claimed: %s", self.key.level, self.key.hex, error)
             return None
 
 
@@ -283,9 +282,3 @@ def _released(flights: Sequence[_Flight], unkept: Collection[CacheKey]) -> Itera
 def _release_all(flights: Sequence[_Flight], unkept: Collection[CacheKey]) -> None:
     for flight in flights:
         flight.release(flight.key in unkept)
-
-
-def _log() -> Logger:
-    import logging  # needed only to wait
-
-    return logging.getLogger("cachegraph")

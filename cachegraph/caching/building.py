@@ -10,10 +10,11 @@ from time import perf_counter
 from typing import TYPE_CHECKING, TypeVar
 
 from cachegraph.caching.outcome import Found
-from cachegraph.caching.records import WRITING, log
+from cachegraph.caching.records import WRITING
 from cachegraph.errors import CacheMissError
 from cachegraph.fingerprint.primitives import content_name
 from cachegraph.forking import guard_builds
+from cachegraph.logger import logger
 
 if TYPE_CHECKING:
     from cachegraph.caching.lookup import EntryLookup
@@ -114,7 +115,9 @@ class EntryBuilder:
         found: dict[CacheKey, Found[T]] = {}
         built: dict[CacheKey, tuple[Artifact, float]] = {}
         for (key, miss), artifact in zip(missing.items(), artifacts, strict=True):
-            log().debug("%s entry %s: miss, %s: %s", key.level, key.hex, miss.reason, miss.detail)
+            logger("cachegraph").debug(
+                "%s entry %s: miss, %s: %s", key.level, key.hex, miss.reason, miss.detail
+            )
             if not artifact.seconds:
                 artifact = artifact._replace(seconds={"build": each})
             begin = perf_counter()

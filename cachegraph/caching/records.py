@@ -7,12 +7,11 @@ import weakref
 from typing import TYPE_CHECKING
 
 from cachegraph.caching.counters import PROCESS
+from cachegraph.logger import logger
 from cachegraph.store.activity import Activity
 from cachegraph.store.failures import store_failure_reason
 
 if TYPE_CHECKING:
-    from logging import Logger
-
     from cachegraph.key import CacheKey
     from cachegraph.settings import Settings
     from cachegraph.store.entry import Hit, Miss
@@ -60,7 +59,8 @@ class CacheRecords:
     def load_failure(self, key: CacheKey) -> None:
         """Log the exception that loading the entry of `key` raised; as a warning the first time for this
         key."""
-        write = log().debug if key.digest in self._unloadable else log().warning
+        log = logger("cachegraph")
+        write = log.debug if key.digest in self._unloadable else log.warning
         self._unloadable.add(key.digest)
         write("loading the %s entry %s failed; it is built again", key.level, key.hex, exc_info=True)
 
@@ -84,7 +84,8 @@ class CacheRecords:
         _flush(self._store, self._activity, self._settings.mode)
 
     def _log_once(self, kind: str, text: str, *arguments: object) -> None:
-        write = log().debug if kind in self._warned else log().warning
+        log = logger("cachegraph")
+        write = log.debug if kind in self._warned else log.warning
         self._warned.add(kind)
         write(text, *arguments)
 
@@ -102,11 +103,4 @@ def _flush(store: Store, activity: Activity, mode: str) -> None:
     try:
         store.add_counts(batch)
     except Exception as error:  # counts may be lost; they may not make the end of a process fail
-        log().debug("writing counts failed: %s: %s", type(error).__name__, error)
-
-
-def log() -> Logger:
-    """Return the logger of the package."""
-    import logging  # 7 ms, which a warm start does not need
-
-    return logging.getLogger("cachegraph")
+        logger("cachegraph").debug("writing counts failed: %s: %s", type(error).__name__, error)

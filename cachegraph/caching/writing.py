@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from cachegraph.caching.outcome import MISMATCH, UNVERIFIED
-from cachegraph.caching.records import WRITING, CacheRecords, log
+from cachegraph.caching.records import WRITING, CacheRecords
 from cachegraph.fingerprint.source import check_relied_on
+from cachegraph.logger import logger
 from cachegraph.store.entry import Hit, Miss
 
 if TYPE_CHECKING:
@@ -66,7 +67,7 @@ class EntryWriter:
     def correct(self, key: CacheKey, payload: bytes, artifact: Artifact, difference: str) -> None:
         """Store `artifact` in place of the entry that held `payload`, which is quarantined; log an error."""
         quarantined = self._displace(key, payload, artifact, difference)
-        log().error(
+        logger("cachegraph").error(
             "the %s entry %s differs from a new build: %s; the new build is used and stored, and the "
             "old entry is quarantined in %s",
             key.level,
@@ -84,7 +85,7 @@ class EntryWriter:
     def distrust(self, key: CacheKey, error: Exception) -> Miss:
         """Return the miss that `key` is from now on, until it is stored again: verifying it raised
         `error`."""
-        log().error(
+        logger("cachegraph").error(
             "the %s entry %s is not used: building it again to verify it failed",
             key.level,
             key.hex,

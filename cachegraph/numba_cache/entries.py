@@ -18,7 +18,7 @@ out again.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from numba.core import config, sigutils
 
@@ -27,6 +27,7 @@ from cachegraph.errors import Unfingerprintable
 from cachegraph.fingerprint.encoding import encode
 from cachegraph.fingerprint.extensions import encode_extensions
 from cachegraph.key import CacheKey
+from cachegraph.logger import logger
 from cachegraph.numba_cache.compiled import (
     CythonFunction,
     NotStorable,
@@ -36,9 +37,6 @@ from cachegraph.numba_cache.compiled import (
     unpack_refusal,
 )
 from cachegraph.toolchain import toolchain
-
-if TYPE_CHECKING:
-    from logging import Logger
 
 SCHEME = 1
 _CONFIGURATION = (
@@ -131,12 +129,14 @@ class OverloadEntries:
                 raise LookupError("its bitcode is not there")
             return rebuild_overload(stored, bitcode, key.confirmation.hex(), target, globals_)
         except Exception as error:
-            log().warning("the numba entry %s cannot be used: %s; it is compiled again", key.hex, error)
+            logger("cachegraph").warning(
+                "the numba entry %s cannot be used: %s; it is compiled again", key.hex, error
+            )
             return None
 
     def bypass(self, reason: str, kind: str) -> None:
         """Count and log a compilation by numba without the cache."""
-        log().info("numba compiles without the cache: %s", reason)
+        logger("cachegraph").info("numba compiles without the cache: %s", reason)
         self.cache.note_bypass("numba", kind)
 
 
@@ -146,10 +146,3 @@ def configuration() -> dict[str, object]:
     level = config.OPT  # a number that may also be marked as the level "max"
     found["BOUNDSCHECK"] = bool(config.BOUNDSCHECK)  # the options in force show a value of 0
     return {**found, "OPT": int(level), "is_opt_max": bool(getattr(level, "is_opt_max", False))}
-
-
-def log() -> Logger:
-    """Return the logger of the cache."""
-    import logging
-
-    return logging.getLogger("cachegraph")

@@ -17,8 +17,9 @@ from cachegraph.errors import CacheMissError
 from cachegraph.fingerprint.encoding import encode
 from cachegraph.fingerprint.numba_types import options_in_force
 from cachegraph.key import CacheKey
+from cachegraph.logger import logger
 from cachegraph.numba_cache.compiled import NotStorable, Stored, pack_refusal
-from cachegraph.numba_cache.entries import OverloadEntries, configuration, log
+from cachegraph.numba_cache.entries import OverloadEntries, configuration
 from cachegraph.numba_cache.frame_chunk import in_one_frame_chunk
 from cachegraph.numba_cache.fresh_compilation import fresh_compilation
 
@@ -81,7 +82,9 @@ class StoredOverloads(caching._Cache):
         except NotStorable as reason:
             self._entries.bypass(str(reason), reason.kind)
         except Exception as error:  # the overload works; a failure of the cache must not hide it
-            log().warning("storing %s failed: %s: %s", self, type(error).__name__, error, exc_info=True)
+            logger("cachegraph").warning(
+                "storing %s failed: %s: %s", self, type(error).__name__, error, exc_info=True
+            )
         return None
 
     def replace_suspect(self, sig: Any, data: Any, difference: str) -> None:
@@ -116,7 +119,9 @@ class StoredOverloads(caching._Cache):
         except Exception as error:
             if not _is_compiled(dispatcher, sig):
                 raise
-            log().warning("storing %s failed: %s: %s", self, type(error).__name__, error, exc_info=True)
+            logger("cachegraph").warning(
+                "storing %s failed: %s: %s", self, type(error).__name__, error, exc_info=True
+            )
             return
         if found.outcome == "hit":
             self._use(dispatcher, sig, key, found)

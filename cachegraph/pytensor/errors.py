@@ -5,6 +5,7 @@ from __future__ import annotations
 from cachegraph.cache import default_cache
 from cachegraph.caching.counters import PROCESS
 from cachegraph.errors import CachegraphError
+from cachegraph.logger import logger
 
 
 class Unstorable(CachegraphError):
@@ -48,9 +49,7 @@ class UnsupportedPyTensor(CachegraphError):
 
 def note_failure(doing: str, name: str, error: BaseException) -> None:
     """Log and count a failure of the adapter; the caller then continues as PyTensor does."""
-    import logging  # only failures need it
-
-    logging.getLogger("cachegraph").warning(
+    logger("cachegraph").warning(
         "%s failed (%s: %s), so PyTensor makes %s as if there were no cache",
         doing,
         type(error).__name__,

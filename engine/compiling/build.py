@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from time import perf_counter
-from typing import TYPE_CHECKING
 
 from cachegraph.cache import Artifact, Cache
 from cachegraph.errors import CacheMissError
+from cachegraph.logger import logger
 from engine.compiling.callback_functions import callback_function
 from engine.compiling.compiled import CacheInfo, Compiled, Interpreted, PickledGraph
 from engine.compiling.graph_encoding import UserOps
@@ -20,9 +20,6 @@ from engine.rewriting.pipeline import rewrite_graph
 from engine.rewriting.rewriters import RewriteReport
 from engine.runtime.execution import Execution
 from engine.scalar.embedded import refuse
-
-if TYPE_CHECKING:
-    from logging import Logger
 
 
 class Build:
@@ -57,14 +54,15 @@ class Build:
             try:
                 return self._run(trusts_graphs)
             except FunctionRefused as reason:
-                (_log().info if reason.is_expected else _log().warning)("%s", reason)
+                log = logger("engine")
+                (log.info if reason.is_expected else log.warning)("%s", reason)
                 refuse(reason.op, reason.signature)
             except CacheMissError:
                 raise
             except Exception:  # a stored graph may make anything fail that uses it
                 if not trusts_graphs or not self.tally.found.get("op", [0])[0]:
                     raise
-                _log().warning(
+                logger("engine").warning(
                     "building %s with stored inner graphs failed; they are rewritten from scratch",
                     self._request.name,
                     exc_info=True,
@@ -120,7 +118,7 @@ def optimized_blobs(
     try:
         return {OPTIMIZED: dump_graph(optimized, request.data, user_ops, blobs), **blobs}
     except Exception as error:  # whoever asks for the graph after a hit gets it by rewriting
-        _log().info("the optimized graph of %s is not stored: %s", request.name, error)
+        logger("engine").info("the optimized graph of %s is not stored: %s", request.name, error)
         return {}
 
 
@@ -133,9 +131,3 @@ def interpret(request: FunctionRequest) -> Compiled:
     return Compiled(
         runner, info, fgraph.clone, lambda: PickledGraph(fgraph.freeze(), request.interface, reason)
     )
-
-
-def _log() -> Logger:
-    import logging  # 7 ms, which a warm start does not need
-
-    return logging.getLogger("engine")

@@ -14,6 +14,7 @@ from cachegraph import pickling
 from cachegraph.cache import Artifact, Found
 from cachegraph.errors import SourceError, Unfingerprintable
 from cachegraph.key import CacheKey
+from cachegraph.logger import logger
 from cachegraph.pickling.large_arrays import ReadBlob
 from engine.compiling.graph_encoding import UserOps
 from engine.compiling.key import op_key
@@ -25,8 +26,6 @@ from engine.graph.user_ops import find_user_ops, is_user_op
 from engine.scalar.embedded import refused_signatures
 
 if TYPE_CHECKING:
-    from logging import Logger
-
     from engine.compiling.programs import BuildContext
 
 OPTIMIZED = "optimized-graph"
@@ -83,7 +82,7 @@ class InnerGraphStore:
         try:
             payload = dump_graph(optimized, (), user_ops, blobs)
         except Exception as error:  # this process has it, and the next one rewrites the graph again
-            _log().info("the optimized form of %s is not stored: %s", graph, error)
+            logger("engine").info("the optimized form of %s is not stored: %s", graph, error)
             return
         summary = f"inner graph: {len(graph.nodes)} nodes, {len(optimized.nodes)} after rewriting"
         artifact = Artifact(payload, blobs, {"rewrite": seconds}, summary)
@@ -105,7 +104,7 @@ class InnerGraphStore:
             options = (mode.linker, *([refused] if refused else []))
             return op_key(graph, describe_rewrites(mode.optimizer), options, user_ops)
         except (Unfingerprintable, SourceError) as error:
-            _log().debug("the optimized form of %s is not looked up: %s", graph, error)
+            logger("engine").debug("the optimized form of %s is not looked up: %s", graph, error)
             return None
 
 
@@ -159,11 +158,5 @@ def load_optimized(
     try:
         return load_graph(content, data, ops, entries.read_blob).unfreeze()
     except Exception:  # the function runs without its graph
-        _log().warning("the stored graph %s cannot be loaded", blobs[OPTIMIZED], exc_info=True)
+        logger("engine").warning("the stored graph %s cannot be loaded", blobs[OPTIMIZED], exc_info=True)
         return None
-
-
-def _log() -> Logger:
-    import logging  # 7 ms, which a warm start does not need
-
-    return logging.getLogger("engine")

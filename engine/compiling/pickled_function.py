@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from cachegraph.cache import default_cache
 from cachegraph.caching.bundle import Bundle, BundledCache
 from cachegraph.key import CacheKey
+from cachegraph.logger import logger
 from cachegraph.named_tuples import NamedTuple
 from cachegraph.store.entry import Hit, Miss
 from cachegraph.toolchain import toolchain
@@ -28,8 +29,6 @@ from engine.runtime.execution import Execution
 from engine.runtime.program import pack_program
 
 if TYPE_CHECKING:
-    from logging import Logger
-
     from engine.compiling.interface import Interface
     from engine.compiling.request import FunctionRequest
     from engine.graph.fgraph import FunctionGraph
@@ -67,7 +66,9 @@ class PickledProgram(NamedTuple):
         try:
             return self._load_from(BundledCache(cache, self.bundle))
         except Exception:  # whatever the cache has, what was carried does not depend on it
-            _log().info("loading the pickled function %s from the cache failed", self.name, exc_info=True)
+            logger("engine").info(
+                "loading the pickled function %s from the cache failed", self.name, exc_info=True
+            )
         try:
             return self._load_from(BundledCache(None, self.bundle))
         except Exception as error:
@@ -168,9 +169,3 @@ def origin() -> dict[str, str]:
         **toolchain(),
         "system": f"{sys.platform} {platform.machine()}",
     }
-
-
-def _log() -> Logger:
-    import logging  # 7 ms, which a warm start does not need
-
-    return logging.getLogger("engine")

@@ -9,14 +9,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from cachegraph.logger import logger
 from cachegraph.named_tuples import NamedTuple
-
-if TYPE_CHECKING:
-    from logging import Logger
 
 Function = Callable[[tuple[Any, ...]], Sequence["np.ndarray[Any, Any]"]]
 
@@ -67,7 +65,7 @@ class Solver:
                 found = solve(evaluation, start, self._derivatives, {"method": self._method, **options})
         except (ValueError, ArithmeticError, RuntimeError) as error:
             evaluation.raise_if_failed()
-            _log().info("%s (%s) gave up: %s", self._solver, self._method, error)
+            logger("engine").info("%s (%s) gave up: %s", self._solver, self._method, error)
             return start, False
         evaluation.raise_if_failed()
         return found
@@ -191,12 +189,6 @@ _SOLVERS = {
 
 def _float64(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     return array.astype(np.float64, copy=False)
-
-
-def _log() -> Logger:
-    import logging  # takes 7 ms, and a warm start does not need it
-
-    return logging.getLogger("engine")
 
 
 class Method(NamedTuple):

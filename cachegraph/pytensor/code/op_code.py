@@ -25,7 +25,8 @@ from pytensor.graph.op import Op
 from cachegraph.errors import SourceError, Unfingerprintable
 from cachegraph.fingerprint.encoding import encode
 from cachegraph.fingerprint.primitives import strong_digest
-from cachegraph.numba_cache.entries import OverloadEntries, log
+from cachegraph.logger import logger
+from cachegraph.numba_cache.entries import OverloadEntries
 from cachegraph.numba_cache.overloads import StoredOverloads
 from cachegraph.pytensor.describe.basis import Basis
 from cachegraph.pytensor.describe.flags import flags_in_key
@@ -105,7 +106,7 @@ def _surroundings(by_others: bool) -> bytes | None:
         registrations = encode_registrations(context)
         return encode((VERSION, registrations, flags_in_key(config), encode_host_code()))
     except (Unfingerprintable, SourceError) as error:
-        log().info("no code of single Ops is kept: %s", error)
+        logger("cachegraph").info("no code of single Ops is kept: %s", error)
         return None
 
 
@@ -133,7 +134,7 @@ def _completed(
         if not is_by_types:
             vars(function).setdefault(_BASES, {})[completed] = Basis(context)
     except Unfingerprintable as error:
-        log().debug("the code of %s is not kept by itself: %s", op, error)
+        logger("cachegraph").debug("the code of %s is not kept by itself: %s", op, error)
         return key
     return completed
 

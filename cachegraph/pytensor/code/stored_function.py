@@ -28,8 +28,9 @@ from cachegraph.cache import Artifact, Correction, Found
 from cachegraph.errors import CythonFunctionError
 from cachegraph.fingerprint import Encoder, register_encoder
 from cachegraph.key import CacheKey
+from cachegraph.logger import logger
 from cachegraph.numba_cache.compiled import CythonFunction, NotStorable, Stored, pack_refusal
-from cachegraph.numba_cache.entries import OverloadEntries, log
+from cachegraph.numba_cache.entries import OverloadEntries
 from cachegraph.numba_cache.frame_chunk import in_one_frame_chunk
 from cachegraph.numba_cache.fresh_compilation import fresh_compilation
 from cachegraph.numba_cache.linking import LinkedOverload, LinkError, forget_overload, link_overload
@@ -210,12 +211,16 @@ class StoredFunction(CPUDispatcher):
             self._entries.bypass(str(error), CHANGED)
             return compiled[0]
         except _Unkept as error:
-            log().warning("storing the code of %s failed", self.__name__, exc_info=error.__cause__)
+            logger("cachegraph").warning(
+                "storing the code of %s failed", self.__name__, exc_info=error.__cause__
+            )
             return compiled[0]
         except Exception:
             if not compiled:
                 raise
-            log().warning("what was stored of %s cannot be linked", self.__name__, exc_info=True)
+            logger("cachegraph").warning(
+                "what was stored of %s cannot be linked", self.__name__, exc_info=True
+            )
             return compiled[0]
         self.count(found)
         return self._usable(arguments, key, found)
@@ -307,7 +312,7 @@ class StoredFunction(CPUDispatcher):
         try:
             return link_overload(stored, key.confirmation.hex())
         except (LinkError, CythonFunctionError) as error:
-            log().info("%s", error)
+            logger("cachegraph").info("%s", error)
         self.targetctx.refresh()  # loads symbols that the code may need
         stored.refuse_unresolved()
         return stored

@@ -8,6 +8,7 @@ from pytensor.compile.mode import Mode
 from pytensor.graph.rewriting.db import RewriteDatabaseQuery
 
 from cachegraph.errors import CacheMissError
+from cachegraph.logger import logger
 from cachegraph.pytensor.backends import backend_of
 from cachegraph.pytensor.errors import count_bypass
 
@@ -31,9 +32,7 @@ def mode_instead(mode: Any, error: Exception) -> Any:
 
 def note_refusal(linker: Any, name: str | None, error: Exception) -> str:
     """Log and count that `linker` did not make a function because of `error`; return that as a reason."""
-    import logging  # only refusals need it
-
     reason = f"{type(linker).__name__} refused it ({type(error).__name__}: {error})"
-    logging.getLogger("cachegraph").warning("numba compiles %s: %s", name or "a function", reason)
+    logger("cachegraph").warning("numba compiles %s: %s", name or "a function", reason)
     count_bypass(REFUSED)
     return reason

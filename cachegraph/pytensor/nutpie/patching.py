@@ -9,6 +9,7 @@ from types import ModuleType
 from typing import Any
 
 from cachegraph.errors import SourceError
+from cachegraph.logger import logger
 from cachegraph.module_patches import ModulePatches, unknown_object
 from cachegraph.pytensor.errors import note_failure
 
@@ -41,11 +42,15 @@ def unpatch() -> None:
 
 def _of_nutpie(module: ModuleType) -> dict[str, Any]:
     if (unknown := unknown_object(module, _KNOWN)) is not None:
-        _log().warning("nutpie compiles its functions in every process: %s is not as in 0.16", unknown)
+        logger("cachegraph").warning(
+            "nutpie compiles its functions in every process: %s is not as in 0.16", unknown
+        )
         return {}
     for name in _KNOWN:
         if (found := getattr(module, name)).__module__ != NUTPIE:
-            _log().info("nutpie's functions are not stored: %s has replaced %s", found.__module__, name)
+            logger("cachegraph").info(
+                "nutpie's functions are not stored: %s has replaced %s", found.__module__, name
+            )
             return {}
     return {
         _COMPILE: _with_pipeline(getattr(module, _COMPILE)),
@@ -96,7 +101,7 @@ def _callback_for(kind: str, lengths: tuple[Any, ...], given: tuple[Any, ...]) -
     try:
         return callback_for(kind, lengths, *given)
     except (Undescribed, SourceError) as error:
-        _log().info("%s", error)
+        logger("cachegraph").info("%s", error)
         default_cache().note_bypass("numba", error.kind if isinstance(error, Undescribed) else "source")
     except Exception as error:
         note_failure("describing nutpie's function", kind, error)
@@ -104,9 +109,3 @@ def _callback_for(kind: str, lengths: tuple[Any, ...], given: tuple[Any, ...]) -
 
 
 _PATCHES = ModulePatches({NUTPIE: _of_nutpie})
-
-
-def _log() -> Any:
-    import logging  # 7 ms, which a warm start does not need
-
-    return logging.getLogger("cachegraph")

@@ -28,10 +28,11 @@ from cachegraph.errors import CacheMissError, CythonFunctionError, Unfingerprint
 from cachegraph.fingerprint.encoding import encode
 from cachegraph.fingerprint.numba_types import options_in_force
 from cachegraph.key import CacheKey
+from cachegraph.logger import logger
 from cachegraph.named_tuples import NamedTuple
 from cachegraph.numba_cache.compiled import NotStorable, pack_refusal
 from cachegraph.numba_cache.emission import emit, optimize
-from cachegraph.numba_cache.entries import OverloadEntries, log
+from cachegraph.numba_cache.entries import OverloadEntries
 from cachegraph.numba_cache.frame_chunk import in_one_frame_chunk
 from cachegraph.numba_cache.fresh_compilation import fresh_compilation
 from cachegraph.numba_cache.linking import LinkError, forget_overload, link_callback
@@ -171,7 +172,9 @@ class _Lookup:
         except Exception:
             if self._compiled is None:
                 raise
-            log().warning("what was stored of nutpie's %s cannot be linked", self._name, exc_info=True)
+            logger("cachegraph").warning(
+                "what was stored of nutpie's %s cannot be linked", self._name, exc_info=True
+            )
             return self._emitted()
         self._callback.function.count(found)
         if not isinstance(found.value, NotStorable):

@@ -26,6 +26,7 @@ from cachegraph.cache import Artifact, Found, default_cache
 from cachegraph.errors import SourceError, Unfingerprintable
 from cachegraph.fingerprint.primitives import Reader, pack_uint, prefixed
 from cachegraph.key import CacheKey
+from cachegraph.logger import logger
 from cachegraph.pytensor.describe.folding import recording_folded_ops
 from cachegraph.pytensor.describe.key import GraphDescription, describe_inner
 from cachegraph.pytensor.errors import Changed, note_failure
@@ -138,9 +139,7 @@ class _InnerLookup:
             summary = f"inner graph: {len(graph.toposort())} nodes after rewriting"
             default_cache().store(self._key, Artifact(content, seconds={"rewrite": seconds}, summary=summary))
         except Exception as error:  # the function around it is compiled nevertheless
-            import logging
-
-            logging.getLogger("cachegraph").info("the graph of %s is not stored: %s", self.op, error)
+            logger("cachegraph").info("the graph of %s is not stored: %s", self.op, error)
 
 
 def _may_replace(replaced: Any, found: Any) -> bool:

@@ -22,10 +22,11 @@ from contextlib import closing, contextmanager, suppress
 from itertools import islice
 from math import isfinite
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from cachegraph.errors import InvalidEncoding
 from cachegraph.key import CacheKey, expanded
+from cachegraph.logger import logger
 from cachegraph.named_tuples import NamedTuple
 from cachegraph.store.entry import PAYLOAD, BlobReference, Entry
 from cachegraph.store.local.connections import open_damaged, open_for_writing
@@ -33,9 +34,6 @@ from cachegraph.store.local.publication import Publication, add_if_missing
 from cachegraph.store.local.sizes import bytes_of_rows
 from cachegraph.store.paths import DAMAGED_SUFFIX, Identity, Layout, file_size, identity, unique_name
 from cachegraph.store.record import RECORD_FORMAT, Record, decode
-
-if TYPE_CHECKING:
-    from logging import Logger
 
 LONGEST_SALVAGE = 20.0
 """Seconds; entries not copied by then are built again."""
@@ -73,7 +71,7 @@ def replace_index(path: Path, damaged: Identity, fault: str) -> Replacement | No
     if quarantined is None:
         return None
     kept = salvage(quarantined, path)
-    _log().warning(
+    logger("cachegraph").warning(
         "the index %s was damaged (%s): quarantined as %s, %d entries kept",
         path,
         fault,
@@ -227,9 +225,3 @@ def _rows(source: sqlite3.Connection, statement: str, entry_id: int) -> list[tup
         return source.execute(statement, (entry_id,)).fetchall()
     except _UNREADABLE:
         return []
-
-
-def _log() -> Logger:
-    import logging
-
-    return logging.getLogger("cachegraph")

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cachegraph.key import CacheKey
+from cachegraph.logger import logger
 from cachegraph.store.activity import Batch
 from cachegraph.store.blobs import Blobs
 from cachegraph.store.entry import Artifact, Entry, Hit, Miss, NearKey
@@ -25,8 +26,6 @@ from cachegraph.store.record import Record, decode
 from cachegraph.store.trust import PRIVATE, Guard, Trust
 
 if TYPE_CHECKING:
-    from logging import Logger
-
     from cachegraph.store.local.catalogue import Catalogue
     from cachegraph.store.local.eviction import Eviction
 
@@ -189,10 +188,6 @@ class LocalStore:
         try:
             remove_freed(self.database, self.blobs, eviction.freed)
         except (sqlite3.Error, OSError) as error:
-            _log().debug("removing evicted blobs in %s failed, so pruning will: %s", self.layout.blobs, error)
-
-
-def _log() -> Logger:
-    import logging
-
-    return logging.getLogger("cachegraph")
+            logger("cachegraph").debug(
+                "removing evicted blobs in %s failed, so pruning will: %s", self.layout.blobs, error
+            )

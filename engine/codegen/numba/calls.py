@@ -9,7 +9,7 @@ compile the function, `perform` computes.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numba
 import numpy as np
@@ -18,15 +18,13 @@ from numba.core.errors import NumbaError
 from cachegraph.cache import default_cache
 from cachegraph.errors import Unfingerprintable
 from cachegraph.fingerprint.encoding import encode
+from cachegraph.logger import logger
 from cachegraph.numba_cache import StoredOverloads, keep_overloads
 from engine.codegen.numba.functions import dispatcher_like
 from engine.graph.apply import Apply
 from engine.graph.reference import own_result, run_node
 from engine.graph.user_ops import DESCRIBED
 from engine.scalar.embedded import numba_function_of
-
-if TYPE_CHECKING:
-    from logging import Logger
 
 Call = Callable[[Sequence[Any]], list[Any]]
 
@@ -51,7 +49,7 @@ def stored_dispatcher(function: Any) -> Any:
         if hasattr(dispatcher, "targetoptions"):  # with NUMBA_DISABLE_JIT it is the function itself
             keep_overloads(dispatcher, encode(function, DESCRIBED))
     except Unfingerprintable as error:
-        _log().info(
+        logger("engine").info(
             "the code that numba compiles for %s is not kept: %s", dispatcher.py_func.__qualname__, error
         )
         default_cache().note_bypass("numba", "unfingerprintable")
@@ -76,7 +74,7 @@ class _CompiledCall:
             found = self._dispatcher(*shown)
         except NumbaError as error:
             self._python = _by_python(self._node)
-            _log().warning(
+            logger("engine").warning(
                 "numba does not compile the function of %s, so Python runs it: %s", self._node.op, error
             )
             return self._python(inputs)
@@ -104,9 +102,3 @@ class _CompiledCall:
 
 def _by_python(node: Apply) -> Call:
     return lambda inputs: run_node(node, inputs)
-
-
-def _log() -> Logger:
-    import logging
-
-    return logging.getLogger("engine")

@@ -15,6 +15,7 @@ import numpy as np
 from pytensor.compile.mode import get_default_mode
 
 from cachegraph.errors import CacheMissError
+from cachegraph.logger import logger
 from engine.compiling.c_entry import DENSITY, EXPAND, EntryRefused, SharedInput
 from engine.pytensor.linker import EngineLinker
 from engine.pytensor.nutpie.entries import entry_of, shared_variables
@@ -43,16 +44,20 @@ class ModelCompiler:
         """Return the CompiledPyMCModel of `model`. Raises what PyMC and PyTensor raise for it."""
         names = None if var_names is None else list(var_names)
         if kwargs:
-            _log().info("nutpie compiles a model by numba: it is given numba's %s", ", ".join(kwargs))
+            logger("engine").info(
+                "nutpie compiles a model by numba: it is given numba's %s", ", ".join(kwargs)
+            )
         elif isinstance(get_default_mode().linker, EngineLinker):
             try:
                 return self._on_engine(model, pymc_initial_point_fn, names)
             except CacheMissError:
                 raise
             except EntryRefused as reason:
-                _log().info("nutpie compiles a model by numba: %s", reason)
+                logger("engine").info("nutpie compiles a model by numba: %s", reason)
             except Exception as error:  # if the model is at fault, nutpie's own way raises the same
-                _log().warning("nutpie compiles a model by numba: on the engine it failed with %r", error)
+                logger("engine").warning(
+                    "nutpie compiles a model by numba: on the engine it failed with %r", error
+                )
         return self._own(model, pymc_initial_point_fn, names, **kwargs)
 
     def _on_engine(
@@ -78,7 +83,7 @@ class ModelCompiler:
             expansion_entry = entry_of(expansion, EXPAND, dim, expanded, places)
             user_data["contexts"][1] = expansion_entry.context
         except EntryRefused as reason:
-            _log().info("numba compiles the values of all variables for nutpie: %s", reason)
+            logger("engine").info("numba compiles the values of all variables for nutpie: %s", reason)
             expansion = made(mode="NUMBA")[3]
             expansion_entry = self._by_numba(dim, expanded, expansion, user_data, keys, data)
         dims, coords = nutpie._prepare_dims_and_coords(model, shapes, reparameterized)
@@ -148,9 +153,3 @@ def _place(dtype: Any, key: str) -> SharedInput:
         fields, offset = record.fields[part][:2]
         offsets.append(begin + offset + fields.fields[key][1])
     return SharedInput(*offsets)
-
-
-def _log() -> Any:
-    import logging  # 7 ms, which a warm start does not need
-
-    return logging.getLogger("engine")

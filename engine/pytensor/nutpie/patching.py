@@ -5,6 +5,7 @@ from __future__ import annotations
 from types import ModuleType
 from typing import Any
 
+from cachegraph.logger import logger
 from cachegraph.module_patches import ModulePatches, unknown_object
 
 NUTPIE, PYMC = "nutpie.compile_pymc", "pymc.sampling.mcmc"
@@ -48,7 +49,7 @@ def unpatch() -> None:
 
 def _of_nutpie(module: ModuleType) -> dict[str, Any]:
     if (unknown := unknown_object(module, _KNOWN)) is not None:
-        _log().warning("nutpie compiles models by numba: its %s is not as in nutpie 0.16", unknown)
+        logger("engine").warning("nutpie compiles models by numba: its %s is not as in nutpie 0.16", unknown)
         return {}
     from engine.pytensor.nutpie.models import ModelCompiler
 
@@ -58,7 +59,7 @@ def _of_nutpie(module: ModuleType) -> dict[str, Any]:
 def _of_pymc(module: ModuleType) -> dict[str, Any]:
     """Return what has PyMC take nutpie for the engine's linker, too."""
     if not isinstance(getattr(module, _LINKER, None), type):
-        _log().warning("pm.sample does not take nutpie by itself: PyMC's module has no %s", _LINKER)
+        logger("engine").warning("pm.sample does not take nutpie by itself: PyMC's module has no %s", _LINKER)
         return {}
     from engine.pytensor.linker import EngineLinker
 
@@ -66,9 +67,3 @@ def _of_pymc(module: ModuleType) -> dict[str, Any]:
 
 
 _PATCHES = ModulePatches({NUTPIE: _of_nutpie, PYMC: _of_pymc})
-
-
-def _log() -> Any:
-    import logging  # 7 ms, which a warm start does not need
-
-    return logging.getLogger("engine")
