@@ -49,7 +49,9 @@ _LATER = {
     "Out": "engine.compiling.arguments",
     "Rop": "engine.gradient",
     "dprint": "engine.printing",
+    "function": "engine.function",
     "grad": "engine.gradient",
+    "shared": "engine.shared",
     "verify_grad": "engine.gradient.gradient_check",
     "wrap_py": "engine.from_function",
 } | dict.fromkeys(["foldl", "foldr", "map", "reduce", "scan", "until"], "engine.scanning")
@@ -65,21 +67,10 @@ def __getattr__(name: str) -> Any:
 class _Package(ModuleType):
     """This package. Two of its modules have the names of what they define, which the package has instead."""
 
-    @property
-    def function(self) -> Any:
-        return import_module("engine.function").function
-
-    @function.setter
-    def function(self, module: ModuleType) -> None:
-        """Do nothing: importing a module sets an attribute of its package."""
-
-    @property
-    def shared(self) -> Any:
-        return import_module("engine.shared").shared
-
-    @shared.setter
-    def shared(self, module: ModuleType) -> None:
-        """Do nothing."""
+    def __setattr__(self, name: str, value: Any) -> None:
+        """Set an attribute: a public name instead of the module of that name, which its import sets."""
+        is_module = isinstance(value, ModuleType) and name in _LATER
+        super().__setattr__(name, getattr(value, name) if is_module else value)
 
 
 if not TYPE_CHECKING:

@@ -164,7 +164,6 @@ class TensorVariable(Variable):
         """
         given = {_named(self, key): value for key, value in (inputs_to_values or {}).items()}
         options.setdefault("on_unused_input", "warn")
-        # `function` is above this package.
         function = import_module("engine.function").function
         return function(list(given), self, **options)(*given.values())
 

@@ -31,7 +31,8 @@ from cachegraph import single_flight
 from cachegraph.cache import Artifact, Cache
 from cachegraph.key import CacheKey
 from cachegraph.settings import Settings
-from cachegraph.store.claims import lease, processes
+from cachegraph import processes
+from cachegraph.store.claims import lease
 
 local, shared, log, host, begin, names, seconds = sys.argv[1:8]
 if host:  # as if this process ran on another machine

@@ -16,6 +16,7 @@ def test_a_check_fails_where_the_engine_takes_longer(
 ) -> None:
     program: Any = load_program("bench/nutpie_calls.py")
     seconds = {"engine": iter([9e-6, 1e-6 * microseconds]), "numba": iter([1e-6, 5e-6])}
+    monkeypatch.setattr(program, "find_spec", lambda name: True)
     monkeypatch.setattr(program, "run", lambda way, name: next(seconds[way]))
     monkeypatch.setattr("sys.argv", ["nutpie_calls.py", "--check", "--json", "hierarchical"])
     assert program.main() == code
