@@ -40,7 +40,7 @@ ALLOWED = {
 UPWARD = {
     (
         "engine.tensor.variable",
-        "engine.function",
+        "engine.functions",
     ): "a variable's `eval`, as PyTensor's, compiles and calls it",
 }
 """Imports of what is above, made when a method is called; they count for no cycle."""

@@ -9,7 +9,7 @@ from typing import Any
 from engine.graph.replace import clone_replace
 from engine.graph.traversal import graph_inputs
 from engine.graph.variables import Variable
-from engine.shared import as_update
+from engine.shared_variables import as_update
 from engine.tensor.conversion import as_tensor_variable
 
 Pairs = Mapping[Any, Any] | Iterable[tuple[Any, Any]]

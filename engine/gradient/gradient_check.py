@@ -74,7 +74,7 @@ def _evaluator(variables: Sequence[Any], outputs: Sequence[Any], mode: Any) -> E
     if mode is None:
         return lambda arrays: evaluate(variables, outputs, arrays)
     # `function` is above this package.
-    make: Any = import_module("engine.function").function
+    make: Any = import_module("engine.functions").function
     compiled = make(list(variables), list(outputs), mode=mode, on_unused_input="ignore")
     return lambda arrays: compiled(*arrays)
 

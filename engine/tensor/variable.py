@@ -164,7 +164,7 @@ class TensorVariable(Variable):
         """
         given = {_named(self, key): value for key, value in (inputs_to_values or {}).items()}
         options.setdefault("on_unused_input", "warn")
-        function = import_module("engine.function").function
+        function = import_module("engine.functions").function
         return function(list(given), self, **options)(*given.values())
 
     def dprint(self, **options: Any) -> Any:

@@ -130,7 +130,7 @@ def test_anything_else_is_refused_and_does_not_run(
         ("engine.compiling.lookup", "perf_counter"),
         ("engine.compiling.inner_graphs", "pickling"),
         ("engine.runtime.machine", "process_machine"),
-        ("engine.function", "function"),
+        ("engine.functions", "function"),
         ("engineering", "anything"),
         ("numpy", "load"),
         ("numpy._core.multiarray", "fromfile"),

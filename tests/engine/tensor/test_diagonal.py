@@ -43,3 +43,7 @@ def test_gradients_are_those_of_finite_differences():
 def test_what_is_no_matrix_has_no_triangle():
     with pytest.raises(ValueError, match="2 dimensions"):
         pt.tril(pt.dvector())
+
+
+def test_extract_diag_is_the_name_of_diagonal_too() -> None:
+    assert pt.extract_diag is pt.diagonal

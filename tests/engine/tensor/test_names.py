@@ -45,6 +45,20 @@ ROWS = {
     "shape_padleft": (lambda p, x: p.shape_padleft(x, 2), [M], lambda x: x[None, None]),
     "shape_padright": (lambda p, x: p.shape_padright(x, 2), [M], lambda x: x[..., None, None]),
     "shape_padaxis": (lambda p, x: p.shape_padaxis(x, -2), [M], lambda x: x[:, None, :]),
+    "atleast_2d": (lambda p, x: p.atleast_2d(x), [V], lambda x: x[None]),
+    "int_div": (lambda p, x: p.int_div(x, 2), [K], lambda x: x // 2),
+    "matrix_dot": (lambda p, x, y: p.linalg.matrix_dot(x, y, x), [M, N @ M[:2, :3]], lambda x, y: x @ y @ x),
+    "bitwise_not": (lambda p, x: p.bitwise_not(x), [K], lambda x: ~x),
+    "chi2sf": (lambda p, x: p.chi2sf(x, 3.0), [np.abs(V)], lambda x: scipy.special.chdtrc(3.0, x)),
+    "conj": (lambda p, x: p.conj(x), [V], np.conj),
+    "conjugate": (lambda p, x: p.conjugate(x), [V], np.conj),
+    "real": (lambda p, x: p.real(x), [V], np.real),
+    "dense_dot": (lambda p, x, y: p.dense_dot(x, y), [M, N], lambda x, y: x @ y),
+    "kn": (lambda p, x: p.kn(2, x), [np.abs(V)], lambda x: scipy.special.kv(2.0, x)),
+    "log1pexp": (lambda p, x: p.log1pexp(x), [V], lambda x: np.logaddexp(0, x)),
+    "round_half_to_even": (lambda p, x: p.round_half_to_even(x), [TWOS / 2], np.round),
+    "sgn": (lambda p, x: p.sgn(x), [V], np.sign),
+    "tensor_copy": (lambda p, x: p.tensor_copy(x), [V], np.copy),
     "atleast_3d": (lambda p, x: p.atleast_3d(x), [V], lambda x: x[None, None]),
     "atleast_Nd": (lambda p, x: p.atleast_Nd(x, n=3, left=False), [V], lambda x: x[:, None, None]),
     "broadcast_to": (lambda p, x: p.broadcast_to(x, (2, 5)), [V], lambda x: np.broadcast_to(x, (2, 5))),
@@ -337,6 +351,9 @@ def test_types_are_pytensors(name):
 
 
 WITHOUT_GRADIENT = {
+    "bitwise_not",
+    "int_div",
+    "round_half_to_even",
     *("broadcast_shape", "mgrid", "ogrid", "tril_indices", "triu_indices", "identity_like", "searchsorted"),
     *("searchsorted right", "searchsorted of nothing", "searchsorted by a sorter", "nonzero_values"),
     *("inverse_permutation", "max_and_argmax", "bincount", "isclose", "isclose with NaNs", "allclose"),
@@ -465,3 +482,9 @@ def test_all_public_names_exist():
     assert sorted(set(pt.__all__)) == sorted(pt.__all__)
     assert all(hasattr(pt, name) for name in pt.__all__)
     assert set(pt.__all__) <= set(dir(pt))
+
+
+def test_a_tensor_is_flat_if_it_has_so_many_axes() -> None:
+    assert pt.is_flat(pt.vector())
+    assert not pt.is_flat(pt.matrix())
+    assert pt.is_flat(pt.matrix(), ndim=2)
