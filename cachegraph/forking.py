@@ -121,6 +121,11 @@ def guard_builds() -> None:
     _is_first = True
 
 
+def guard_imports() -> None:
+    """Have every fork from now on wait for the modules of these packages that other threads are importing."""
+    _hook()
+
+
 def leave_to_parent(what: Inherited) -> None:
     """Let every child that is forked from now on let go of its copy of `what`."""
     _hook()

@@ -3,6 +3,8 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from cachegraph.forking import guard_imports
+
 if TYPE_CHECKING:
     from engine.compiling.arguments import In, Out
     from engine.compiling.executable import Function
@@ -54,6 +56,8 @@ _LATER = {
     "wrap_py": "engine.from_function",
 } | dict.fromkeys(["foldl", "foldr", "map", "reduce", "scan", "until"], "engine.scanning")
 """Public names by the module that has them, which a program that uses none of them does not import."""
+
+guard_imports()  # The first threads that use these names import them, while others may fork.
 
 
 def __getattr__(name: str) -> Any:
