@@ -56,7 +56,7 @@ SMALL = ("regression", "ordinal", "garch", "correlated", "shares")
 FULL = os.environ.get("CACHEGRAPH_STRESS") == "full"
 """numba compiles for 5 to 30 seconds a model, PyMC draws for 2 to 5; performs and exact numbers take 3 to 10."""
 IN_PYTHON = list(MODELS) if FULL else list(MODELS)[::2]
-IN_NUMBA = list(MODELS) if FULL else ["regression", "garch"]
+IN_NUMBA = list(MODELS) if FULL else ["garch"]
 
 
 @pytest.fixture(autouse=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from typing import Any
 
@@ -112,8 +113,12 @@ CASES: list[Callable[[], Case]] = [
 ]
 
 
+FULL = os.environ.get("CACHEGRAPH_STRESS") == "full"
+"""numba compiles the gradients of one_row_back for a minute."""
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.__name__)
+@pytest.mark.parametrize("case", CASES if FULL else CASES[1:], ids=lambda case: case.__name__)
 def test_a_loop_gives_what_the_numba_mode_gives(case: Callable[[], Case]) -> None:
     engine.pytensor.register()
     inputs, outputs, values = case()
