@@ -15,7 +15,7 @@ import pytest
 import cachegraph.pytensor
 import cachegraph.pytensor.nutpie
 from cachegraph.pytensor.nutpie.patching import NUTPIE
-from tests.cachegraph.pytensor.entry_points import declared
+from tests.cachegraph.pytensor.entry_points import declared, needs_engine
 
 NAMES = ("_compile_pymc_model_numba", "_make_c_logp_func", "_make_c_expand_func")
 
@@ -43,6 +43,7 @@ def test_the_adapter_patches_and_restores_it() -> None:
     assert all(one is not other for one, other in zip(replaced, before, strict=True))
 
 
+@needs_engine
 def test_the_engines_backend_lies_over_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(declared(tmp_path))
     before = found()
