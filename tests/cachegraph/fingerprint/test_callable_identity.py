@@ -129,6 +129,7 @@ def _mutated(piece: Piece, random: Random) -> Iterator[tuple[str, str]]:
     yield from found if FULL else random.sample(found, min(len(found), 5))
 
 
+@pytest.mark.slow
 def test_every_mutant_has_a_fingerprint_of_its_own(chosen: list[Piece]) -> None:
     prelude, random = _prelude(_helpers()), Random(SEED)
     count, same = 0, []

@@ -179,6 +179,7 @@ def test_an_undamaged_copy_hits_everywhere(damaged: Callable[[str], Damaged]) ->
         assert damaged(which).is_never_wrong_and_heals() == ["hit"] * len(KEYS)
 
 
+@pytest.mark.slow
 def test_flips_in_the_header_of_the_index(damaged: Callable[[str], Damaged]) -> None:
     outcomes = []
     for bit in header_bits():

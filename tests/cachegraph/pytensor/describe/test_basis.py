@@ -66,6 +66,7 @@ def test_pytensor_compiles_what_changed_before_the_first_call(tmp_path: Path) ->
     assert_same(in_fresh_process(tmp_path, "plain", "late")[0], expected(2.0, 5.0))
 
 
+@pytest.mark.slow
 def test_what_changes_before_the_first_call_is_compiled_and_not_kept(tmp_path: Path) -> None:
     missed, bypasses = in_fresh_process(tmp_path, "adapter", "late")
     assert bypasses["changed-while-compiling"] == 3
