@@ -40,7 +40,7 @@ def function_key(
 
     `interface`, `rewrites` and `options` are plain values. The user Ops of the graph are added to
     `user_ops`. Raises Unfingerprintable, with the path to what has no canonical encoding, and
-    SourceError if the engine's source cannot be read, or changed since it was imported.
+    SourceError if the engine's source cannot be read, or changed since this process began.
     """
     parts = {
         "scheme": encode(("function", ENGINE_VERSION)),

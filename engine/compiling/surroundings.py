@@ -33,7 +33,7 @@ def program_key(description: bytes, rewrites: object, options: object) -> CacheK
     """Return the key of a program that runs compiled functions, one after the other, and other code between
     them: `description` describes all that it was made from.
 
-    Raises SourceError if the engine's source cannot be read, or changed since it was imported.
+    Raises SourceError if the engine's source cannot be read, or changed since this process began.
     """
     parts = {
         "scheme": encode(("staged program", ENGINE_VERSION)),
