@@ -9,11 +9,13 @@ Version history of the kinds
     optimize 1    a SciPy solver, on one function (engine/inner/solvers.py)
     perform 1     the perform() of a user Op (lowering/rules/callbacks.py)
     compiled 1    the numba_function() of a user Op (lowering/rules/callbacks.py)
+    reference 1   the perform() of one of the engine's Ops, which the record has (lowering/rules/callbacks.py)
 """
 
 from __future__ import annotations
 
 import json
+from base64 import b64decode
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -29,6 +31,10 @@ if TYPE_CHECKING:
 
 OF_USERS = ("perform", "compiled")
 """The kinds that run user code."""
+OF_ONE_OP = (*OF_USERS, "reference")
+"""The kinds that compute one node of a graph."""
+_PICKLED = ("engine.graph", "engine.scalar", "engine.tensor", "engine.inner")
+"""The modules that the Op in a record may name."""
 
 Arrays = Sequence["np.ndarray[Any, Any]"]
 Function = Callable[[tuple[Any, ...]], Arrays]
@@ -67,9 +73,9 @@ def build_callback(
 
 
 def check_site(use: CallbackUse, site: Invocation) -> None:
-    """Refuse (ProgramFormatError) a site that gives a user Op, or expects from it, other arrays than
+    """Refuse (ProgramFormatError) a site that gives an Op, or expects from it, other arrays than
     its record says."""
-    if use.kind not in OF_USERS:
+    if use.kind not in OF_ONE_OP:
         return
     options = json.loads(use.options)
     said = [[(dtype, len(shape)) for dtype, shape in options[name]] for name in ("inputs", "outputs")]
@@ -86,12 +92,29 @@ def _optimize(options: Any, functions: Sequence[Function], *_: object) -> Run:
 def _perform(options: Any, functions: object, ops: Mapping[str, Op], compile_call: object) -> Run:
     from engine.graph.reference import run_node
 
-    node = _node(options, ops)
+    node = _node(options, _named(options, ops))
     return lambda arrays: run_node(node, arrays)
 
 
+def _reference(options: Any, *_: object) -> Run:
+    from cachegraph import pickling
+    from engine.graph.op import Op
+    from engine.graph.reference import run_node
+
+    op = pickling.loads(b64decode(options["op"]), _PICKLED)
+    if not isinstance(op, Op):
+        raise ProgramFormatError(f"a {type(op).__name__} in place of an Op")
+    node = _node(options, op)
+    overwritten = {position for positions in op.destroy_map.values() for position in positions}
+    if not overwritten:
+        return lambda arrays: run_node(node, arrays)
+    return lambda arrays: run_node(
+        node, [np.array(a) if k in overwritten else a for k, a in enumerate(arrays)]
+    )
+
+
 def _compiled(options: Any, functions: object, ops: Mapping[str, Op], compile_call: CompileCall) -> Run:
-    node = _node(options, ops)
+    node = _node(options, _named(options, ops))
     call: Run | None = None
 
     def run(arrays: Arrays) -> Arrays:
@@ -107,17 +130,23 @@ _BUILDERS: dict[tuple[str, int], Callable[[Any, Sequence[Function], Mapping[str,
     ("optimize", 1): _optimize,
     ("perform", 1): _perform,
     ("compiled", 1): _compiled,
+    ("reference", 1): _reference,
 }
 
 
-def _node(options: Any, ops: Mapping[str, Op]) -> Apply:
-    """Return the node that the callback computes: the Op on variables of the recorded types."""
-    from engine.graph.apply import Apply
-    from engine.tensor.type import tensor_type
-
+def _named(options: Any, ops: Mapping[str, Op]) -> Op:
+    """Return the user Op that the record names."""
     op = ops.get(options["op"])
     if op is None:
         raise ProgramFormatError(f"an Op {options['op']!r}, which the function being made does not have")
+    return op
+
+
+def _node(options: Any, op: Op) -> Apply:
+    """Return the node that the callback computes: `op` on variables of the recorded types."""
+    from engine.graph.apply import Apply
+    from engine.tensor.type import tensor_type
+
     inputs, outputs = (
         [tensor_type(dtype, tuple(shape)).make_variable() for dtype, shape in options[name]]
         for name in ("inputs", "outputs")

@@ -1,9 +1,8 @@
-"""The rules by which Ops are lowered: `RULES` has one for each class of Ops; see callbacks.py for user
-Ops.
+"""The rules by which Ops are lowered: `RULES` has one for each class of Ops. Of the others, Python computes
+each node (callbacks.py).
 """
 
 from engine.graph.apply import Apply
-from engine.graph.user_ops import needs_python
 from engine.inner.scan import Scan
 from engine.lowering.op_rule import OpRule, Rules
 from engine.lowering.rules.advanced_indexing import RULES as ADVANCED_INDEXING
@@ -37,7 +36,7 @@ def rule_of(node: Apply) -> OpRule | None:
     """Return the rule by which `node` is lowered, or None if there is none."""
     by_python = type(node.op) is Elemwise and not has_loops(node)
     found = None if by_python else RULES.get(type(node.op))
-    return found or (python_rule(node) if needs_python(node.op) else None)
+    return found or python_rule(node)
 
 
 RULES[Scan] = scan_rule(rule_of)

@@ -1,20 +1,24 @@
-"""Lowering of what Python computes: user Ops, and SciPy's solvers on compiled functions of their own.
+"""Lowering of what Python computes: user Ops, the engine's Ops that have no kernel, and SciPy's solvers
+on compiled functions of their own.
 
-The program stops and has `perform` called (graph/evaluation.py), or the function that the Op gives
+The program stops and has `perform` called (graph/reference.py), or the function that the Op gives
 numba (codegen/numba/calls.py). A function for numba that returns one number is tried as a kernel first.
 
-The options of a user Op's callback, as JSON: {"op": its name in what is stored, "inputs" and "outputs":
-a list of [dtype, [length or null for each axis]]}.
+The options of the callback of an Op, as JSON: {"op": a user Op's name in what is stored, or one of the
+engine's, pickled, in base 64; "inputs" and "outputs": a list of [dtype, [length or null for each axis]]}.
 """
 
 from __future__ import annotations
 
 import json
+from base64 import b64encode
 from collections.abc import Sequence
 from typing import cast
 
+from cachegraph import pickling
 from engine.graph.apply import Apply
 from engine.graph.op import Op
+from engine.graph.user_ops import needs_python
 from engine.graph.variables import Variable
 from engine.inner.optimize_ops import Minimize, MinimizeScalar, Root, RootScalar, SolverOp
 from engine.lowering.kernels.building import KernelBuilder
@@ -30,8 +34,12 @@ from engine.tensor.type import TensorType
 
 
 def python_rule(node: Apply) -> OpRule | None:
-    """Return the rule for `node` of a user Op, or None if it has no perform() or is not one on tensors."""
-    if type(node.op) is Elemwise:
+    """Return the rule by which Python computes `node`, or None if its Op has no perform() or is not one on
+    tensors.
+
+    An Op of the engine that has no kernel is computed by its own perform(), the reference.
+    """
+    if isinstance(node.op, Elemwise):
         return _ELEMENTWISE
     if type(node.op).perform is Op.perform and not hasattr(node.op, "numba_function"):
         return None
@@ -95,13 +103,19 @@ def _lower_elementwise(lowering: Lowering, node: Apply) -> None:
 
 
 def _callback(lowering: Lowering, node: Apply) -> Callback:
+    is_reference = not needs_python(node.op)
     options = {
-        "op": lowering.name_of(node.op),
+        "op": b64encode(pickling.dumps(node.op)).decode() if is_reference else lowering.name_of(node.op),
         "inputs": _described(node.inputs),
         "outputs": _described(node.outputs),
     }
     kind = "compiled" if hasattr(node.op, "numba_function") else "perform"
-    return Callback(kind, 1, json.dumps(options, sort_keys=True, separators=(",", ":")), ())
+    return Callback(
+        "reference" if is_reference else kind,
+        1,
+        json.dumps(options, sort_keys=True, separators=(",", ":")),
+        (),
+    )
 
 
 def _described(variables: Sequence[Variable]) -> list[tuple[str, tuple[int | None, ...]]]:

@@ -6,6 +6,7 @@ import gc
 import json
 import threading
 import weakref
+from base64 import b64decode, b64encode
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -14,11 +15,12 @@ import pytest
 
 import engine
 import engine.tensor as pt
+from cachegraph import pickling
 from engine.graph import Apply, Op, Variable
 from engine.lowering.op_rule import OpRule
 from engine.lowering.rules import RULES
 from engine.runtime import callbacks
-from engine.runtime.callbacks import OF_USERS, Callback, build_callback, check_site
+from engine.runtime.callbacks import OF_ONE_OP, Callback, build_callback, check_site
 from engine.runtime.instructions import show
 from engine.runtime.program import (
     CallbackUse,
@@ -372,8 +374,8 @@ def test_a_kind_of_callback_that_there_is_not_is_refused():
             build_callback(use, [], {}, _compiles_nothing)
 
 
-@pytest.mark.parametrize("kind", OF_USERS)
-def test_a_record_of_a_users_op_that_fits_another_place_is_refused(kind: str) -> None:
+@pytest.mark.parametrize("kind", OF_ONE_OP)
+def test_a_record_of_an_op_that_fits_another_place_is_refused(kind: str) -> None:
     vector = ["float64", [None]]
     options = json.dumps({"op": "name", "inputs": [vector], "outputs": [vector]})
     use = CallbackUse(kind, 1, options, ())
@@ -386,3 +388,28 @@ def test_a_record_of_a_users_op_that_fits_another_place_is_refused(kind: str) ->
     ):
         with pytest.raises(ProgramFormatError, match="its record says"):
             check_site(use, Invocation(0, "Op", inputs, outputs))
+
+
+def test_an_op_of_the_engine_without_a_kernel_is_computed_by_its_reference(x, monkeypatch):
+    monkeypatch.delitem(RULES, pt.CumOp)
+    f = engine.function([x], pt.sum(pt.cumsum(pt.exp(x))))
+    value = np.arange(3.0)
+    np.testing.assert_allclose(f(value), np.cumsum(np.exp(value)).sum())
+    (use,) = program_of(f).callbacks
+    assert use.kind == "reference"
+    run = build_callback(use, [], {}, _compiles_nothing)
+    np.testing.assert_array_equal(run([value])[0], np.cumsum(value))
+
+
+def test_a_reference_that_overwrites_is_shown_a_copy(x, monkeypatch):
+    monkeypatch.delitem(RULES, pt.IncSubtensor)
+    f = engine.function([x], pt.exp(x)[1:].set(7.0))
+    np.testing.assert_allclose(f(np.zeros(3)), [1.0, 7.0, 7.0])
+    (use,) = program_of(f).callbacks
+    assert pickling.loads(b64decode(json.loads(use.options)["op"]), ("engine",)).inplace
+
+
+def test_a_record_holds_an_op_and_nothing_else():
+    options = {"op": b64encode(pickling.dumps(VECTOR)).decode(), "inputs": [], "outputs": []}
+    with pytest.raises(ProgramFormatError, match="in place of an Op"):
+        build_callback(CallbackUse("reference", 1, json.dumps(options), ()), [], {}, _compiles_nothing)
