@@ -8,7 +8,8 @@ Arguments besides those in building.py:
     ("rows",)     the number of rows, and columns, of the matrix
     ("columns",)  the number of columns of the right-hand side
 
-LAPACK is not called for a matrix of no rows. The detail of a failure is LAPACK's `info`.
+LAPACK is not called for a matrix of no rows. The detail of a failure is LAPACK's `info`. A matrix of few
+rows is factored, and triangular equations with it are solved, without LAPACK (small_matrices.py).
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from engine.lowering.kernels.building import KernelBuilder, constant, fortran_call, number_bytes
+from engine.lowering.kernels.small_matrices import FEW_ROWS, check_diagonal, factor, substitute
 from engine.lowering.loops import (
     Array,
     Call,
@@ -55,7 +57,7 @@ def solve_general(dtype: str, transposed: bool) -> Kernel:
         return (fortran_call("lapack", "getrs", dtype, *factored, right, "rows", Place("info")),)
 
     failed = _fill_with_nan(dtype, Place("right"), "columns", "factored")
-    nodes = _check_info(_factor_lu(dtype), "factored", failed, _solve_columns(solved))
+    nodes = _check_info((_factor_lu(dtype),), "factored", failed, _solve_columns(solved))
     return _kernel(builder, nodes, f"solve_general: {dtype}{' transposed' * transposed}", ("columns",))
 
 
@@ -70,9 +72,13 @@ def solve_triangular(dtype: str, lower: bool, unit_diagonal: bool, transposed: b
 
     def solved(right: Place, columns: Count, name: str) -> tuple[Node, ...]:
         call = _solve_triangle(dtype, lower == transposed, not transposed, unit_diagonal, right, columns)
-        return _check_info(call, name, _fill_with_nan(dtype, right, columns, name))
+        return _check_info((call,), name, _fill_with_nan(dtype, right, columns, name))
 
-    nodes = _solve_columns(solved)
+    few = substitute(dtype, lower, transposed, unit_diagonal)
+    if not unit_diagonal:
+        failed = _fill_with_nan(dtype, Place("right"), "columns", "checked")
+        few = _check_info(check_diagonal(dtype), "checked", failed, few)
+    nodes = (If("has_few_rows", few, _solve_columns(solved)),)
     summary = f"solve_triangular: {dtype} {'lower' if lower else 'upper'}"
     return _kernel(
         builder,
@@ -99,7 +105,10 @@ def solve_positive(dtype: str, lower: bool) -> Kernel:
         )
 
     failed = _fill_with_nan(dtype, Place("right"), "columns", "factored")
-    nodes = _check_info(_factor_cholesky(dtype, lower), "factored", failed, _solve_columns(solved))
+    # The triangle of the factor, then that of its transpose: the lower one comes first.
+    few = (*substitute(dtype, True, not lower), *substitute(dtype, False, lower))
+    solution = (If("has_few_rows", few, _solve_columns(solved)),)
+    nodes = _check_info(_factor_cholesky(dtype, lower), "factored", failed, solution)
     return _kernel(builder, nodes, f"solve_positive: {dtype} {'lower' if lower else 'upper'}", ("columns",))
 
 
@@ -210,6 +219,8 @@ def _kernel(
         Array("info", "int64", 1),
         *before,
         *limits,
+        constant("few_rows", "int64", FEW_ROWS),
+        Compute("has_few_rows", "le", ("rows", "few_rows"), "bool"),
         Compute("has_rows", "gt", ("rows", "none"), "bool"),
         If("has_rows", nodes),
     )
@@ -217,12 +228,12 @@ def _kernel(
 
 
 def _check_info(
-    call: Call, name: str, failed: tuple[Node, ...], otherwise: tuple[Node, ...] = ()
+    nodes: tuple[Node, ...], name: str, failed: tuple[Node, ...], otherwise: tuple[Node, ...] = ()
 ) -> tuple[Node, ...]:
-    """Return `call`, then `failed` if its info, which gets this `name`, is not 0, else `otherwise`."""
+    """Return `nodes`, then `failed` if their info, which gets this `name`, is not 0, else `otherwise`."""
     return (
         WriteElement(Place("info"), "none"),
-        call,
+        *nodes,
         ReadElement(name, Place("info")),
         Compute(f"{name}_not", "neq", (name, "none"), "bool"),
         If(f"{name}_not", failed, otherwise),
@@ -247,9 +258,11 @@ def _factor_lu(dtype: str) -> Call:
     return fortran_call("lapack", "getrf", dtype, "rows", "rows", *matrix, Place("pivots"), Place("info"))
 
 
-def _factor_cholesky(dtype: str, lower: bool) -> Call:
+def _factor_cholesky(dtype: str, lower: bool) -> tuple[Node, ...]:
     triangle = b"U" if lower else b"L"
-    return fortran_call("lapack", "potrf", dtype, triangle, "rows", Place("matrix"), "rows", Place("info"))
+    matrix = Place("matrix"), "rows"
+    call = fortran_call("lapack", "potrf", dtype, triangle, "rows", *matrix, Place("info"))
+    return (If("has_few_rows", factor(dtype, lower), (call,)),)
 
 
 def _solve_columns(solved: Callable[[Place, Count, str], tuple[Node, ...]]) -> tuple[Node, ...]:
