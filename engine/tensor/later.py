@@ -5,10 +5,11 @@ Ops that hold a graph are above this package.
 
 from __future__ import annotations
 
-MODULES = {"linalg": "engine.tensor.linalg"}
+MODULES = {"linalg": "engine.tensor.linalg", "signal": "engine.tensor.signal"}
 """Modules that are names themselves."""
 
 _NAMES = {
+    "engine.inner.padding": "Pad pad",
     "engine.inner.special": "LogSoftmax LogSumExp Softmax log_softmax logsumexp softmax",
     "engine.tensor.comparison": "equal not_equal less less_equal greater greater_equal bitwise_and "
     "bitwise_or bitwise_xor bitwise_not isfinite isposinf isneginf isclose allclose",
@@ -24,7 +25,6 @@ _NAMES = {
     "tril_indices_from triu_indices_from bartlett",
     "engine.tensor.joining": "Join concatenate join stack",
     "engine.tensor.ordering": "Argmax Argmin ArgSortOp SortOp argmax argmin argsort sort",
-    "engine.tensor.padding": "pad",
     "engine.tensor.products": "Dot dot matmul outer",
     "engine.tensor.quantifiers": "all any",
     "engine.tensor.rearranging": "moveaxis swapaxes matrix_transpose shape_padleft shape_padright "

@@ -1,77 +1,55 @@
-"""Tensors with further elements around them: numpy's `pad`."""
+"""Tensors with further elements around them, by the modes of numpy's `pad`."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
-from engine.graph.variables import Variable
-from engine.tensor.conversion import as_tensor_variable
+from engine.scalar.promotion import FLOATS
 from engine.tensor.creation import alloc, arange
 from engine.tensor.elemwise import cast
+from engine.tensor.grids import linspace
 from engine.tensor.joining import join
-from engine.tensor.math import clip, eq, lt, maximum, minimum, mod, mul, sub, switch
+from engine.tensor.math import clip, eq, floor, lt, maximum, minimum, mod, mul, round, sub, switch
+from engine.tensor.rearranging import flip, slice_at_axis
 from engine.tensor.reduction import max as largest
 from engine.tensor.reduction import mean
 from engine.tensor.reduction import min as smallest
 from engine.tensor.shape import lengths_known, shape_i
 
 _STATISTICS: dict[str, Any] = {"maximum": largest, "minimum": smallest, "mean": mean}
+Pairs = Sequence[tuple[Any, Any]]
+"""A pair for each axis: for the elements before it and after it."""
+
+OPTIONS = {
+    "constant": {"constant_values"},
+    "edge": set(),
+    "linear_ramp": {"end_values"},
+    **{mode: {"stat_length"} for mode in _STATISTICS},
+    "reflect": {"reflect_type"},
+    "symmetric": {"reflect_type"},
+    "wrap": set(),
+}
+"""The options of each mode."""
 
 
-def pad(
-    x: Any,
-    pad_width: Any,
-    mode: str = "constant",
-    *,
-    constant_values: Any = 0,
-    reflect_type: str | None = None,
-) -> Any:
+def padded(x: Any, mode: str, widths: Pairs, values: Pairs) -> Any:
     """Return `x` with elements before and after along each axis.
 
-    `pad_width` is a number, a pair (before, after) for all axes, or a pair for each axis. The elements are
-    `constant_values`, given like the widths; or, by `mode`, those at the edge ("edge"), of the other side
-    ("wrap"), mirrored at the edge with it ("symmetric") or without it ("reflect"), or the "maximum",
-    "minimum" or "mean" along the axis. Raises NotImplementedError for other modes, and ValueError for a
-    negative width that is known.
+    `values` are constants, the ends of ramps, or lengths of the parts that statistics are of, or None.
     """
-    if mode not in ("constant", *_POSITIONS, *_STATISTICS) or reflect_type not in (None, "even"):
-        raise NotImplementedError(f"Padding: mode {mode!r} with reflect_type {reflect_type!r} is not there")
-    x = as_tensor_variable(x)
-    values = _pairs(constant_values, x.type.ndim)
-    for axis, (before, after) in enumerate(_pairs(pad_width, x.type.ndim)):
-        if any(isinstance(width, int) and width < 0 for width in (before, after)):
-            raise ValueError(f"Padding axis {axis} by {before} and {after}: a width is negative")
+    for axis, (before, after) in enumerate(widths):
         if mode == "constant":
             x = _between(x, axis, before, after, *values[axis])
+        elif mode == "linear_ramp":
+            x = _between_ramps(x, axis, (before, after), values[axis])
         elif mode in _STATISTICS:
-            found = cast(_STATISTICS[mode](x, axis, keepdims=True), x.type.dtype)
-            x = _between(x, axis, before, after, found, found)
+            x = _between(x, axis, before, after, *_statistics(x, axis, mode, *values[axis]))
         else:
             length = lengths_known(x)[axis]
             wanted = sub(arange(before + length + after), before)
             x = x[(*(slice(None),) * axis, _POSITIONS[mode](wanted, length))]
     return x
-
-
-def _pairs(given: Any, ndim: int) -> list[tuple[Any, Any]]:
-    """Return a pair for each axis. A tensor's lengths must be known."""
-    if isinstance(given, Variable):
-        given = _as_list(given)
-    if not hasattr(given, "__len__"):
-        return [(given, given)] * ndim
-    items = list(given)
-    if items and hasattr(items[0], "__len__"):
-        pairs = [(pair[0], pair[-1]) for pair in items]
-        if len(pairs) not in (1, ndim):
-            raise ValueError(f"Padding {ndim} axes: {len(pairs)} pairs were given")
-        return pairs * ndim if len(pairs) == 1 else pairs
-    if len(items) > 2:
-        raise ValueError(f"Padding {ndim} axes by {given!r}: give a number, a pair, or a pair for each axis")
-    return [(items[0], items[-1])] * ndim
-
-
-def _as_list(given: Any) -> Any:
-    return given if given.type.ndim == 0 else [_as_list(part) for part in given]
 
 
 def _between(x: Any, axis: int, before: Any, after: Any, first: Any, last: Any) -> Any:
@@ -82,6 +60,34 @@ def _between(x: Any, axis: int, before: Any, after: Any, first: Any, last: Any) 
         for width, value in ((before, first), (after, last))
     ]
     return join(axis, blocks[0], x, blocks[1])
+
+
+def _between_ramps(x: Any, axis: int, widths: tuple[Any, Any], ends: tuple[Any, Any]) -> Any:
+    """Return `x` between numbers that go evenly from its edges to `ends`."""
+
+    def ramp(end: Any, width: Any, edge: int) -> Any:
+        at_edge = x[(*(slice(None),) * axis, edge)]
+        found = linspace(cast(end, "float64"), at_edge, width, endpoint=False, axis=axis)
+        return cast(found if x.type.dtype in FLOATS else floor(found), x.type.dtype)
+
+    before, after = (ramp(*each) for each in zip(ends, widths, (0, -1), strict=True))
+    return join(axis, before, x, flip(after, axis))
+
+
+def _statistics(x: Any, axis: int, mode: str, first: Any, last: Any) -> list[Any]:
+    """Return a statistic of the first elements along `axis` and of the last ones, or twice that of all."""
+
+    def statistic(part: Any) -> Any:
+        found = _STATISTICS[mode](x if part is None else x[slice_at_axis(part, axis)], axis, keepdims=True)
+        return found if x.type.dtype in FLOATS or mode != "mean" else round(found)
+
+    if first is None:
+        return [statistic(None)] * 2
+    length = shape_i(x, axis)
+    return [
+        statistic(slice(None, minimum(first, length))),
+        statistic(slice(sub(length, minimum(last, length)), None)),
+    ]
 
 
 def _mirrored(wanted: Any, length: Any) -> Any:

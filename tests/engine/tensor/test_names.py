@@ -8,6 +8,7 @@ import math
 
 import numpy as np
 import pytest
+import scipy.signal
 import scipy.special
 
 import engine
@@ -268,6 +269,46 @@ ROWS = {
         )
         for mode in ("edge", "wrap", "symmetric", "reflect", "maximum", "minimum", "mean")
     },
+    "pad with a ramp": (
+        lambda p, x: p.pad(x, ((1, 2), (0, 3)), mode="linear_ramp", end_values=((0, 1), (2, 3))),
+        [M],
+        lambda x: np.pad(x, ((1, 2), (0, 3)), mode="linear_ramp", end_values=((0, 1), (2, 3))),
+    ),
+    **{
+        f"pad {mode} of some": (
+            lambda p, x, mode=mode: p.pad(x, 2, mode=mode, stat_length=((1, 2), (2, 9))),
+            [M],
+            lambda x, mode=mode: np.pad(x, 2, mode=mode, stat_length=((1, 2), (2, 9))),
+        )
+        for mode in ("maximum", "minimum", "mean")
+    },
+    **{
+        f"convolve1d {mode}": (
+            lambda p, x, k, mode=mode: p.signal.convolve1d(x, k[:, 0], mode=mode),
+            [M, N[:3]],
+            lambda x, k, mode=mode: np.stack([np.convolve(row, k[:, 0], mode) for row in x]),
+        )
+        for mode in ("full", "valid", "same")
+    },
+    **{
+        f"convolve2d {mode} {' '.join(options)}": (
+            lambda p, x, k, mode=mode, options=options: p.signal.convolve2d(x, k, mode, **options),
+            [T[1], N[:3]],
+            lambda x, k, mode=mode, options=options: scipy.signal.convolve2d(x, k, mode, **options),
+        )
+        for mode, options in (
+            ("full", {}),
+            ("valid", {}),
+            ("same", {"boundary": "wrap"}),
+            ("full", {"boundary": "symm"}),
+            ("full", {"fillvalue": 2.0}),
+        )
+    },
+    "convolve1d of rows by rows": (
+        lambda p, x, k: p.signal.convolve1d(x[:, None], k[None]),
+        [M, N.T],
+        lambda x, k: np.stack([[np.convolve(row, other) for other in k] for row in x]),
+    ),
     "empty flip": (lambda p, x: p.flip(x), [EMPTY], np.flip),
     "empty roll": (lambda p, x: p.roll(x, 1, 1), [EMPTY], lambda x: x),
     "empty repeat": (lambda p, x: p.repeat(x, 2, axis=1), [EMPTY], lambda x: x.repeat(2, 1)),
@@ -399,7 +440,15 @@ def test_gradients_are_those_of_the_values(name):
         lambda: pt.linalg.norm(pt.matrix(), 2),
         lambda: pt.linalg.norm(pt.matrix(), "nonsense", axis=(0, 1)),
         lambda: pt.pad(pt.matrix(), -1),
-        lambda: pt.pad(pt.matrix(), 1, mode="linear_ramp"),
+        lambda: pt.pad(pt.matrix(), 1, mode="other"),
+        lambda: pt.pad(pt.matrix(), 1, mode="median"),
+        lambda: pt.pad(pt.matrix(), 1, mode="edge", constant_values=1),
+        lambda: pt.pad(pt.matrix(), 1, mode="reflect", reflect_type="odd"),
+        lambda: pt.pad(pt.matrix(), 1.5),
+        lambda: pt.signal.convolve1d(pt.scalar(), pt.vector()),
+        lambda: pt.signal.convolve1d(pt.vector(), pt.vector(), mode="other"),
+        lambda: pt.signal.convolve2d(pt.matrix(), pt.matrix(), boundary="other"),
+        lambda: pt.signal.convolve2d(pt.matrix(), pt.matrix(), method="other"),
         lambda: pt.pad(pt.matrix(), [(1, 1)] * 3),
         lambda: pt.mgrid[1],
         lambda: pt.tril_indices_from(pt.vector()),
@@ -423,6 +472,8 @@ def test_what_numpy_does_not_take_is_refused(refused):
         (lambda x, n: pt.repeat(x, n), [V, np.array([], "int64")], ValueError),
         (lambda x, n: pt.repeat(x, n), [V[:2], np.array([-1, 2])], ValueError),
         (lambda x, n: pt.repeat(x, n), [V[:2], np.array([2, -1])], ValueError),
+        (lambda x, n: pt.pad(x, n), [V, np.array([1, -2])], ValueError),
+        (lambda x, n: pt.signal.convolve1d(x, n), [V, np.array([], "int64")], ValueError),
         (lambda x, n: pt.bincount(n) + 0 * pt.sum(x), [V, np.array([-1, 2])], IndexError),
         (lambda x, n: pt.take(x, n), [V, np.array([5])], IndexError),
         (lambda x, n: pt.split_dims(x, (2, n[0])), [V, np.array([2])], ValueError),
