@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec import Struct, field
 
-from engine.codegen.llvm.elementary.library import define_elementary, vector_width
+from engine.codegen.llvm.elementary.library import call_quotient, define_elementary, vector_width
 from engine.codegen.llvm.ir_text import BYTE, POINTER, STATUS, WORD, FunctionText, LlvmType, LlvmValue
 from engine.codegen.llvm.scalar_code import LLVM_TYPES, constant_of, emit_operation
 from engine.lowering.check import Names, check_kernel
@@ -93,6 +93,8 @@ class _KernelPrinter(Struct):
     functions: dict[str, Embedded] = field(default_factory=dict)
     literals: list[str] = field(default_factory=list)
     unordered: set[str] = field(default_factory=set)
+    outside: frozenset[str] = frozenset()
+    """The names that keep their value in all passes of the innermost loop."""
 
     def print(self, kernel: Kernel) -> None:
         for position, parameter in enumerate(kernel.parameters):
@@ -139,6 +141,8 @@ class _KernelPrinter(Struct):
                 operand = self.names.values[arguments[-1]]
                 if node.target in self.unordered and operand in FLOATS:
                     return self.function.op("fadd reassoc", *values)
+                if op == "true_div" and operand == "float64" and arguments[1] in self.outside:
+                    return call_quotient(self.function, *values)
                 dtypes = tuple([self.names.values[name] for name in arguments])
                 dtypes = (operand, dtype) if op == "cast" else dtypes
                 return emit_operation(self.function, op, dtypes, values)
@@ -169,6 +173,7 @@ class _KernelPrinter(Struct):
         b.cbranch(b.compare("icmp slt", start, stop), body, after)
         b.begin_block(body)
         head = len(b.lines)  # the phis need values of the body
+        outside, self.outside = self.outside, frozenset(self.values)
         index = self.values[node.index] = LlvmValue(WORD, f"%{b.fresh()}")
         states = [LlvmValue(value.type, f"%{b.fresh()}") for value in initial]
         self.values.update(zip([carried.name for carried in node.carried], states, strict=True))
@@ -178,6 +183,7 @@ class _KernelPrinter(Struct):
         b.loop_depth += 1
         self.body(node.body)
         b.loop_depth -= 1
+        self.outside = outside
         b.access_group = outer_group
         following_index = self.function.value(WORD, f"add nsw {index}, {node.step}")
         latch = b.block

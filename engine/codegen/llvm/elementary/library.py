@@ -30,6 +30,7 @@ from engine.codegen.llvm.elementary.logarithm import (
     emit_softplus,
 )
 from engine.codegen.llvm.elementary.power import emit_pow
+from engine.codegen.llvm.elementary.quotient import emit_quotient
 from engine.codegen.llvm.elementary.trigonometric import emit_arctan, emit_cos, emit_sin, emit_tan
 from engine.codegen.llvm.ir_text import (
     DOUBLE,
@@ -55,6 +56,7 @@ _EMITTERS: dict[str, Callable[..., LlvmValue]] = {
     "log1p": emit_log1p,
     "log2": emit_log2,
     "pow": emit_pow,
+    "quotient": emit_quotient,
     "sigmoid": emit_sigmoid,
     "sin": emit_sin,
     "sinh": emit_sinh,
@@ -62,24 +64,33 @@ _EMITTERS: dict[str, Callable[..., LlvmValue]] = {
     "tan": emit_tan,
     "tanh": emit_tanh,
 }
-_ARITY = {"pow": 2}
-ELEMENTARY = frozenset(_EMITTERS)
+_ARITY = {"pow": 2, "quotient": 2}
+ELEMENTARY = frozenset(_EMITTERS) - {"quotient"}
 """The scalar operations that are computed here, for float64 and float32."""
 
 _PREFIX = "elementary"
 _MOST_INLINED = 32
 """Inlined calls of a kernel: each takes about 4 ms to compile, and then saves 2 to 15 ns an element."""
-_IN_LOOP, _ONCE = "#0", "#1"
+_IN_LOOP, _ONCE, _ALWAYS_INLINED = "#0", "#1", "#2"
 _TOUCHES_WORDS = re.compile(r" = load i64, | store i64 ").search
 
 
 def call_elementary(b: FunctionText, op: str, arguments: Sequence[LlvmValue]) -> LlvmValue:
     """Emit a call of the function of `op` for the type of the arguments."""
+    return _call(b, op, arguments, _IN_LOOP if b.loop_depth else _ONCE)
+
+
+def call_quotient(b: FunctionText, x: LlvmValue, y: LlvmValue) -> LlvmValue:
+    """Emit x / y in a loop in which `y` does not change."""
+    return _call(b, "quotient", (x, y), _ALWAYS_INLINED)
+
+
+def _call(b: FunctionText, op: str, arguments: Sequence[LlvmValue], attributes: str) -> LlvmValue:
     of = arguments[0].type
     name = f"{_PREFIX}.{op}.{of.suffix}"
     b.elementary.append(name)
     passed = ", ".join(map(str, arguments))
-    return b.value(of, f"call {of.name} @{name}({passed}) {_IN_LOOP if b.loop_depth else _ONCE}")
+    return b.value(of, f"call {of.name} @{name}({passed}) {attributes}")
 
 
 def vector_width(lines: Sequence[str]) -> str:
@@ -115,6 +126,7 @@ def define_elementary(called: Sequence[str], level: str, declared: dict[str, str
     said = (
         f"attributes {_IN_LOOP} = {{ {'alwaysinline' if is_inlined else 'noinline'} }}",
         f"attributes {_ONCE} = {{ noinline }}",
+        f"attributes {_ALWAYS_INLINED} = {{ alwaysinline }}",
         f"{WIDTH_OF_64_BITS} = {_width(lanes[0] if is_inlined else 0)}",
         f"{WIDTH_OF_32_BITS} = {_width(lanes[1] if is_inlined else 0)}",
     )

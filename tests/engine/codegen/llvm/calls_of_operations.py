@@ -19,13 +19,18 @@ from engine.runtime.target import process_triple
 LOADER = Loader()
 
 
-def calling(op, dtype, level, rank=1):
-    """Return a function that applies the operation to arrays, by a loop or, for rank 0, by one call."""
+def calling(op, dtype, level, rank=1, last_is_repeated=False):
+    """Return a function that applies the operation to arrays, by a loop or, for rank 0, by one call.
+
+    If the last argument is repeated, it is an array of one element.
+    """
     count = SIGNATURES[op].arity
     arguments = tuple(("input", number) for number in range(count))
     operands = [NestOperand(dtype, (False,) * rank)] * count
+    if last_is_repeated:
+        operands[-1] = NestOperand(dtype, (True,) * rank)
     kernel = elementwise(operands, [Statement(op, arguments, dtype)], [("value", 0)], rank)
-    symbol = f"k_{op}_{dtype}_{level.replace('-', '_')}_{rank}"
+    symbol = f"k_{op}_{dtype}_{level.replace('-', '_')}_{rank}{'_repeated' * last_is_repeated}"
     code = compile_kernel(kernel, symbol, level)
     linked = LOADER.load(pack_kernel(symbol, process_triple(), level, code), symbol)
     function = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p)(linked.address)
