@@ -42,12 +42,17 @@ def row(engine=1.0, numpy=2.0, pytensor=4.0, failures=(), disagree=(), operation
     }
 
 
+def in_numpy_mode(inputs, output):
+    return engine.function(inputs, output, mode="NUMPY")
+
+
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 @pytest.mark.parametrize("name", NAMES)
 def test_an_operation_computes_in_the_engine_what_it_computes_in_numpy(programs, name, dtype):
     needed = programs["symbolic"].OPERATIONS[name].arguments
     arrays = [programs["values"].values(argument, 50, dtype) for argument in needed]
-    f = programs["symbolic"].compiled(lambda *graph: engine.function(*graph, mode="NUMPY"), pt, name, arrays)
+    symbolic = programs["symbolic"]
+    f = symbolic.compiled(in_numpy_mode, pt, name, symbolic.types_of(arrays))
     compute, arguments = programs["numpy"].build(name, arrays)
     due, found = compute(*arguments), f(*arrays)
     assert found.dtype == due.dtype
@@ -73,6 +78,27 @@ def test_an_operation_that_a_framework_cannot_do_is_a_cell_that_says_why(program
 
     _, report = programs["subject"].made_ready(Refusing, "clip", "float64", 10)
     assert report == {"failure": "NotImplementedError: no clip here"}
+
+
+def test_a_framework_far_behind_has_one_turn_and_the_least_counts(programs, monkeypatch):
+    driver, turns = programs["driver"], {name: [] for name in ("engine", "numpy", "jax")}
+    seconds = {
+        "engine": iter([9.0, 8.0, 8.5]),
+        "numpy": iter([1.0, 2.0, 0.5]),
+        "jax": iter([driver.HOPELESS * 1.1]),
+    }
+
+    def asked(name, question):
+        turns[name].append(question)
+        return next(seconds[name])
+
+    monkeypatch.setattr(driver, "asked", asked)
+    assert driver.least_seconds({name: name for name in turns}, 3) == {
+        "engine": 8.0,
+        "numpy": 0.5,
+        "jax": driver.HOPELESS * 1.1,
+    }
+    assert [len(asked) for asked in turns.values()] == [3, 3, 1]
 
 
 def test_a_budget_that_is_missed_is_said(programs):

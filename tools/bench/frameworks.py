@@ -79,8 +79,13 @@ def subject(python: str, program: Path, arguments: Sequence[str], caches: Path) 
 
 def asked(process: Any, question: object) -> Any:
     """Send `question` to a subject and return its answer."""
-    print(json.dumps(question), file=process.stdin, flush=True)
+    ask(process, question)
     return answer(process)
+
+
+def ask(process: Any, question: object) -> None:
+    """Send `question` to a subject, whose `answer` is read later: others may work meanwhile."""
+    print(json.dumps(question), file=process.stdin, flush=True)
 
 
 def answer(process: Any) -> Any:

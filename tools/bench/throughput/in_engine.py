@@ -7,9 +7,9 @@ from typing import Any
 
 import engine
 import engine.tensor as pt
-from symbolic import compiled
+from symbolic import compiled, types_of
 
 
 def build(name: str, arrays: Sequence[Any]) -> tuple[Callable[..., Any], list[Any]]:
     """Return the operation `name`, compiled for arrays like these, and its arguments."""
-    return compiled(engine.function, pt, name, arrays), list(arrays)
+    return compiled(engine.function, pt, name, types_of(arrays)), list(arrays)

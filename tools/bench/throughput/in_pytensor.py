@@ -9,9 +9,11 @@ from typing import Any
 import pytensor
 import pytensor.tensor as pt
 
-from symbolic import compiled
+from symbolic import compiled, types_of
+
+_FUNCTION = partial(pytensor.function, mode="NUMBA")
 
 
 def build(name: str, arrays: Sequence[Any]) -> tuple[Callable[..., Any], list[Any]]:
     """Return the operation `name`, compiled for arrays like these, and its arguments."""
-    return compiled(partial(pytensor.function, mode="NUMBA"), pt, name, arrays), list(arrays)
+    return compiled(_FUNCTION, pt, name, types_of(arrays)), list(arrays)

@@ -14,6 +14,7 @@ import os
 import sys
 from collections.abc import Callable
 from importlib import import_module
+from math import inf
 from time import perf_counter, process_time
 from typing import Any
 
@@ -22,12 +23,16 @@ from values import sample, values
 
 BLOCK_SECONDS = 2e-3
 """Of calls between two looks at the processor's clock."""
+CLOCK_SECONDS = 1e-6
+"""What the clock can tell apart."""
 
 
 def main() -> None:
     """Answer each line."""
     # Pools of threads, which no setting switches off everywhere, then have one thread.
-    os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
+    everywhere = os.sched_getaffinity(0)
+    one = {max(everywhere)}
+    os.sched_setaffinity(0, one)
     module = import_module(f"in_{sys.argv[1]}")
     call: Callable[[], Any] = bool
     for line in sys.stdin:
@@ -37,7 +42,9 @@ def main() -> None:
             continue
         call = bool  # the arrays of the last one are freed before there are new ones
         gc.collect()
+        os.sched_setaffinity(0, everywhere)  # all processes make themselves ready at the same time
         call, report = made_ready(module, *question)
+        os.sched_setaffinity(0, one)
         answer(report)
 
 
@@ -53,16 +60,17 @@ def made_ready(module: Any, name: str, dtype: str, size: int) -> tuple[Callable[
 
 def best_of_blocks(call: Callable[[], Any], seconds: float) -> float:
     """Return the processor's seconds per call in the best block of `seconds` of calls."""
-    start = perf_counter()
-    call()
-    count = max(1, int(BLOCK_SECONDS / (perf_counter() - start)))
-    end, best = perf_counter() + seconds, float("inf")
+    end, best, count = perf_counter() + seconds, inf, 1
     gc.disable()
-    while perf_counter() < end or best == float("inf"):
+    while perf_counter() < end or best == inf:
         used = process_time()
         for _ in range(count):
             call()
-        best = min(best, (process_time() - used) / count)
+        taken = process_time() - used
+        if taken < BLOCK_SECONDS / 2:  # too few calls for the clock
+            count = 1 + int(count * BLOCK_SECONDS / max(taken, CLOCK_SECONDS))
+        else:
+            best = min(best, taken / count)
     gc.enable()
     return best
 

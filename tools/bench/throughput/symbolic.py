@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from types import SimpleNamespace
 from typing import Any
 
@@ -38,6 +39,14 @@ def broadcastable(argument: str, rank: int) -> tuple[int | None, ...]:
     return {"row": (1, None), "column": (None, 1)}.get(argument, (None,) * rank)
 
 
-def compiled(function: Callable[..., Any], pt: Any, name: str, arrays: Sequence[Any]) -> Callable[..., Any]:
-    """Return the operation as compiled by `function(inputs, output)`."""
-    return function(*graph(pt, name, [(array.dtype.name, array.ndim) for array in arrays]))
+@lru_cache(maxsize=1)
+def compiled(
+    function: Callable[..., Any], pt: Any, name: str, types: tuple[tuple[str, int], ...]
+) -> Callable[..., Any]:
+    """Return the operation as compiled by `function(inputs, output)`: once for its sizes, which come in turn."""
+    return function(*graph(pt, name, types))
+
+
+def types_of(arrays: Sequence[Any]) -> tuple[tuple[str, int], ...]:
+    """Return the dtype and the rank of each array."""
+    return tuple([(array.dtype.name, array.ndim) for array in arrays])
