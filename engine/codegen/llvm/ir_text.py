@@ -14,14 +14,35 @@ from msgspec import Struct, field
 
 
 class LlvmType(Struct, frozen=True):
-    """A type by its `name` in LLVM; floating-point ones have the `suffix` of intrinsics (llvm.exp.f64)."""
+    """A type by its `name` in LLVM; floating-point ones have the `suffix` of intrinsics (llvm.exp.f64).
+
+    A vector has `lanes` elements of the type `element`.
+    """
 
     name: str
     suffix: str = ""
+    element: LlvmType | None = None
+    lanes: int = 0
 
     def __call__(self, number: float) -> LlvmValue:
-        """Return the constant `number` of this type, rounded to it if it is a floating-point type."""
+        """Return the constant `number` of this type, rounded to it if it is a floating-point type.
+
+        All elements of a vector are that number.
+        """
+        if self.element is not None:
+            return LlvmValue(self, f"splat ({self.element(number)})")
         return LlvmValue(self, _float_text(number, self) if self.suffix else str(int(number)))
+
+    @property
+    def scalar(self) -> LlvmType:
+        """The type of an element of a vector; of other types, the type itself."""
+        return self if self.element is None else self.element
+
+    def vector(self, lanes: int) -> LlvmType:
+        """Return the type of vectors of `lanes` elements of this type; of none, the type itself."""
+        if not lanes:
+            return self
+        return LlvmType(f"<{lanes} x {self.name}>", self.suffix and f"v{lanes}{self.suffix}", self, lanes)
 
 
 class LlvmValue(Struct, frozen=True):
@@ -127,6 +148,12 @@ class FunctionText(Struct):
         pairs = ", ".join(f"[ {arrived.text}, %{block} ]" for arrived, block in incoming)
         self.lines.append(f"  {value.text} = phi {value.type.name} {pairs}")
 
+    def arriving(self, *incoming: tuple[LlvmValue, str]) -> LlvmValue:
+        """Return the value of the block in `incoming` from which control arrives."""
+        value = LlvmValue(incoming[0][0].type, f"%{self.fresh()}")
+        self.phi(value, incoming)
+        return value
+
     # ---- memory
 
     def slot(self, element: LlvmType, count: int = 1) -> LlvmValue:
@@ -217,8 +244,8 @@ class FunctionText(Struct):
         return self.op("fadd", self.op("fmul", x, y), z)
 
     def compare(self, instruction: str, x: LlvmValue, y: LlvmValue) -> LlvmValue:
-        """Return the bit that `instruction` (such as "fcmp olt" or "icmp eq") computes."""
-        return self.value(BIT, f"{instruction} {x}, {y.text}")
+        """Return what `instruction` (such as "fcmp olt" or "icmp eq") computes: a bit, of vectors several."""
+        return self.value(BIT.vector(x.type.lanes), f"{instruction} {x}, {y.text}")
 
     def convert(self, instruction: str, x: LlvmValue, to: LlvmType) -> LlvmValue:
         """Return `x` in the type `to`, by `instruction` (sext, fptosi, ...)."""

@@ -4,7 +4,12 @@ from __future__ import annotations
 
 from msgspec import Struct, field
 
-from engine.codegen.llvm.elementary.library import call_quotient, define_elementary, vector_width
+from engine.codegen.llvm.elementary.library import (
+    call_quotient,
+    calls_variants,
+    define_elementary,
+    vector_width,
+)
 from engine.codegen.llvm.ir_text import BYTE, POINTER, STATUS, WORD, FunctionText, LlvmType, LlvmValue
 from engine.codegen.llvm.scalar_code import LLVM_TYPES, constant_of, emit_operation
 from engine.lowering.check import Names, check_kernel
@@ -51,7 +56,7 @@ class KernelText(Struct, frozen=True):
 
     def module(self, level: str) -> str:
         """Return the text of a module with the kernel, for the CPU level `level`."""
-        lines = define_elementary(self.elementary, level, self.declarations)
+        lines = define_elementary(self.elementary, level, self.declarations, self.has_loops)
         return "\n".join([self.text, *lines, ""])
 
     @property
@@ -290,9 +295,10 @@ class _KernelPrinter(Struct):
 def _interleaved(node: Loop, lines: list[str]) -> int | None:
     """Return how many passes of the loop `lines` LLVM should have side by side; None lets it choose.
 
-    Of passes that are independent and short it would have four: more code, which is no faster than two.
+    Of passes that are independent and short it would have four: more code, which is no faster than two. Of
+    calls it would have four too, in turn.
     """
-    if not node.interleaved:
+    if not node.interleaved or calls_variants(lines):
         return 1
     is_short = not any(" call " in line for line in lines)
     return 2 if node.independent and is_short else None

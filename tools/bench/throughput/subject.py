@@ -24,7 +24,7 @@ from values import sample, values
 BLOCK_SECONDS = 2e-3
 """Of calls between two looks at the processor's clock."""
 CLOCK_SECONDS = 1e-6
-"""What the clock can tell apart."""
+"""The shortest time that the clock shows."""
 
 
 def main() -> None:

@@ -43,7 +43,7 @@ def broadcastable(argument: str, rank: int) -> tuple[int | None, ...]:
 def compiled(
     function: Callable[..., Any], pt: Any, name: str, types: tuple[tuple[str, int], ...]
 ) -> Callable[..., Any]:
-    """Return the operation as compiled by `function(inputs, output)`: once for its sizes, which come in turn."""
+    """Return the operation as compiled by `function(inputs, output)`, once for sizes in turn."""
     return function(*graph(pt, name, types))
 
 

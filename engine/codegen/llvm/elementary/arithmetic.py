@@ -24,7 +24,7 @@ class Format(Struct, frozen=True):
     @property
     def sign(self) -> int:
         """The position of the sign's bit."""
-        return int(self.word.name[1:]) - 1
+        return int(self.word.scalar.name[1:]) - 1
 
     @property
     def rounder(self) -> float:
@@ -36,8 +36,9 @@ _FORMATS = {DOUBLE: Format(WORD, 52, 1023), FLOAT: Format(INT32, 23, 127)}
 
 
 def format_of(x: LlvmValue) -> Format:
-    """Return the format of a float or a double."""
-    return _FORMATS[x.type]
+    """Return the format of a float or a double, or of a vector of them."""
+    form, lanes = _FORMATS[x.type.scalar], x.type.lanes
+    return Format(form.word.vector(lanes), form.digits, form.bias) if lanes else form
 
 
 def absolute(b: FunctionText, x: LlvmValue) -> LlvmValue:
@@ -88,6 +89,19 @@ def limited(b: FunctionText, x: LlvmValue, low: float, high: float) -> LlvmValue
 def only_if(b: FunctionText, condition: LlvmValue, x: LlvmValue) -> LlvmValue:
     """Return `x` if the bit `condition` is set, else 0: one instruction, where other choices take several."""
     return b.select(condition, x, x.type(0.0))
+
+
+def is_no_more(b: FunctionText, x: LlvmValue, limit: float) -> LlvmValue:
+    """Return the bit of: |x| <= limit."""
+    return b.compare("fcmp ole", absolute(b, x), x.type(limit))
+
+
+def all_of(b: FunctionText, bits: LlvmValue) -> LlvmValue:
+    """Return the bit of: `bits`, one of a number or several of a vector, are all set."""
+    if not bits.type.lanes:
+        return bits
+    word = LlvmType(f"i{bits.type.lanes}")
+    return b.compare("icmp eq", b.convert("bitcast", bits, word), word(-1))
 
 
 def to_bits(b: FunctionText, x: LlvmValue) -> LlvmValue:

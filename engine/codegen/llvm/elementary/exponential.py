@@ -52,12 +52,25 @@ def emit_exp2(b: FunctionText, x: LlvmValue) -> LlvmValue:
 
 def exp2_of_sum(b: FunctionText, x: LlvmValue, y: LlvmValue | None = None) -> LlvmValue:
     """Return 2**(x + y), for `y` tiny beside 1 and `x` between the limits of overflow and underflow."""
+    return _scaled(b, *_exp2_of_reduced(b, x, y))
+
+
+def normal_exp2_of_sum(b: FunctionText, x: LlvmValue, y: LlvmValue) -> LlvmValue:
+    """Return what `exp2_of_sum` does, if that is a normal number."""
+    found, rounded = _exp2_of_reduced(b, x, y)
+    form = format_of(x)
+    exponent = b.op("sub", to_bits(b, rounded), form.word(form.bias))
+    return b.op("fmul", found, from_bits(b, b.op("shl", exponent, form.word(form.digits)), x.type))
+
+
+def _exp2_of_reduced(b: FunctionText, x: LlvmValue, y: LlvmValue | None) -> tuple[LlvmValue, LlvmValue]:
+    """Return 2**(x + y - k), and a number whose last digits are k and twice the bias: `x` rounded to k."""
     of = x.type
     rounded, k = rounded_product(b, x, 1.0, 2 * format_of(x).bias)
     r = b.op("fsub", x, k)
     if y is not None:
         r = b.op("fadd", r, y)
-    return _scaled(b, b.muladd(r, polynomial(b, r, EXP2[of]), of(1.0)), rounded)
+    return b.muladd(r, polynomial(b, r, EXP2[of.scalar]), of(1.0)), rounded
 
 
 def emit_expm1(b: FunctionText, x: LlvmValue) -> LlvmValue:

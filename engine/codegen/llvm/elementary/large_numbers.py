@@ -7,12 +7,12 @@ vectorizer finds them by the attribute of the function for one number.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
+from engine.codegen.llvm.elementary.variants import PURE, named_variants
 from engine.codegen.llvm.ir_text import DOUBLE, FLOAT, FunctionText, LlvmType, LlvmValue
 
 PREFIX = "large"
-_PURE = "nounwind willreturn memory(none)"
 
 
 def call_for_large(b: FunctionText, name: str, x: LlvmValue) -> LlvmValue:
@@ -22,13 +22,13 @@ def call_for_large(b: FunctionText, name: str, x: LlvmValue) -> LlvmValue:
     return b.value(x.type, f"call {x.type.name} @{symbol}({x})")
 
 
-def define_for_large(symbol: str, widths: Sequence[int]) -> tuple[str, dict[str, str]]:
-    """Return the text of the function `symbol` and of its variants for `widths`, and what they declare."""
+def define_for_large(symbol: str, widths: Sequence[int]) -> tuple[list[str], str, dict[str, str]]:
+    """Return the variants of `symbol` for `widths`, the text of all, and what they declare."""
     _, name, suffix = symbol.split(".")
     of = DOUBLE if suffix == DOUBLE.suffix else FLOAT
     called = name if of is DOUBLE else f"{name}f"
-    variants = ",".join(f"_ZGV_LLVM_M{width}v_{symbol}({symbol}.{width})" for width in widths)
-    attributes = f'noinline {_PURE} "vector-function-abi-variant"="{variants}"'
+    variants = {width: f"{symbol}.{width}" for width in widths}
+    attributes = f"noinline {PURE} {named_variants(symbol, 'M{}v', variants)}"
     lines = [
         f"define internal {of.name} @{symbol}({of.name} %x) {attributes} {{",
         f"  %result = call {of.name} @{called}({of.name} %x)",
@@ -37,23 +37,18 @@ def define_for_large(symbol: str, widths: Sequence[int]) -> tuple[str, dict[str,
     ]
     for width in widths:
         lines += _variant(symbol, called, of, width)
-    return "\n".join(lines), {called: f"declare {of.name} @{called}({of.name}) {_PURE}"}
-
-
-def keep_variants(symbols: Iterable[str], widths: Sequence[int]) -> list[str]:
-    """Return the text that keeps the variants of these functions until loops are vectorized."""
-    kept = [f"ptr @{symbol}.{width}" for symbol in symbols for width in widths]
-    if not kept:
-        return []
-    head = f"@llvm.compiler.used = appending global [{len(kept)} x ptr]"
-    return [f'{head} [{", ".join(kept)}], section "llvm.metadata"']
+    return (
+        list(variants.values()),
+        "\n".join(lines),
+        {called: f"declare {of.name} @{called}({of.name}) {PURE}"},
+    )
 
 
 def _variant(symbol: str, called: str, of: LlvmType, width: int) -> list[str]:
     vector, mask = f"<{width} x {of.name}>", f"<{width} x i1>"
     found = ["zeroinitializer", *(f"%with{n}" for n in range(width))]
     lines = [
-        f"define internal {vector} @{symbol}.{width}({vector} %x, {mask} %mask) noinline {_PURE} {{",
+        f"define internal {vector} @{symbol}.{width}({vector} %x, {mask} %mask) noinline {PURE} {{",
         "start:",
         f"  %bits = bitcast {mask} %mask to i{width}",
         f"  %any = icmp ne i{width} %bits, 0",

@@ -21,7 +21,7 @@ from engine.codegen.llvm.elementary.exponential import (
     emit_sinh,
     emit_tanh,
 )
-from engine.codegen.llvm.elementary.large_numbers import define_for_large, keep_variants
+from engine.codegen.llvm.elementary.large_numbers import define_for_large
 from engine.codegen.llvm.elementary.logarithm import (
     emit_log,
     emit_log1p,
@@ -32,6 +32,11 @@ from engine.codegen.llvm.elementary.logarithm import (
 from engine.codegen.llvm.elementary.power import emit_pow
 from engine.codegen.llvm.elementary.quotient import emit_quotient
 from engine.codegen.llvm.elementary.trigonometric import emit_arctan, emit_cos, emit_sin, emit_tan
+from engine.codegen.llvm.elementary.variants import (
+    PURE,
+    define_by_vectors,
+    keep_variants,
+)
 from engine.codegen.llvm.ir_text import (
     DOUBLE,
     FLOAT,
@@ -64,7 +69,9 @@ _EMITTERS: dict[str, Callable[..., LlvmValue]] = {
     "tan": emit_tan,
     "tanh": emit_tanh,
 }
-_ARITY = {"pow": 2, "quotient": 2}
+_OF_TWO = frozenset(["pow", "quotient"])
+_BRANCHING = frozenset(["pow"])
+"""The functions that branch, of two numbers: loops call variants for vectors, and inline none."""
 ELEMENTARY = frozenset(_EMITTERS) - {"quotient"}
 """The scalar operations that are computed here, for float64 and float32."""
 
@@ -77,7 +84,7 @@ _TOUCHES_WORDS = re.compile(r" = load i64, | store i64 ").search
 
 def call_elementary(b: FunctionText, op: str, arguments: Sequence[LlvmValue]) -> LlvmValue:
     """Emit a call of the function of `op` for the type of the arguments."""
-    return _call(b, op, arguments, _IN_LOOP if b.loop_depth else _ONCE)
+    return _call(b, op, arguments, _IN_LOOP if b.loop_depth and op not in _BRANCHING else _ONCE)
 
 
 def call_quotient(b: FunctionText, x: LlvmValue, y: LlvmValue) -> LlvmValue:
@@ -91,6 +98,11 @@ def _call(b: FunctionText, op: str, arguments: Sequence[LlvmValue], attributes: 
     b.elementary.append(name)
     passed = ", ".join(map(str, arguments))
     return b.value(of, f"call {of.name} @{name}({passed}) {attributes}")
+
+
+def calls_variants(lines: Sequence[str]) -> bool:
+    """Return True if the code `lines` calls a function that has variants for vectors."""
+    return any(f"@{_PREFIX}.{op}." in line for line in lines for op in _BRANCHING)
 
 
 def vector_width(lines: Sequence[str]) -> str:
@@ -107,21 +119,29 @@ def vector_width(lines: Sequence[str]) -> str:
     return WIDTH_OF_64_BITS if has_64_bits else WIDTH_OF_32_BITS
 
 
-def define_elementary(called: Sequence[str], level: str, declared: dict[str, str]) -> list[str]:
+def define_elementary(
+    called: Sequence[str], level: str, declared: dict[str, str], has_loops: bool
+) -> list[str]:
     """Return the text of the functions `called`, and of `declared` and all else that they declare.
 
-    What the calls and the loops around them refer to follows: attributes, and widths of vectors.
+    What the calls and the loops around them refer to follows: attributes, and widths of vectors. Only code
+    that `has_loops` needs variants for vectors.
     """
     is_inlined = len(called) <= _MOST_INLINED
-    defined = {name: _definition(name, has_fma(level)) for name in called}
-    large = dict.fromkeys(name for _, _, needed in defined.values() for name in needed)
-    texts = [text for text, _, _ in defined.values()]
     lanes = vector_bits(level) // 64, vector_bits(level) // 32
-    for name in large:
-        text, declarations = define_for_large(name, lanes)
+    fused, texts, kept = has_fma(level), [], []
+    large: dict[str, None] = {}
+    for name in dict.fromkeys(called):
+        widths = lanes if has_loops and name.split(".")[1] in _BRANCHING else ()
+        variants, text, declarations, needed = _definition(name, fused, widths)
+        kept += variants
         texts.append(text)
         declared = declared | declarations
-    for _, declarations, _ in defined.values():
+        large |= dict.fromkeys(needed)
+    for name in large:
+        variants, text, declarations = define_for_large(name, lanes)
+        kept += variants
+        texts.append(text)
         declared = declared | declarations
     said = (
         f"attributes {_IN_LOOP} = {{ {'alwaysinline' if is_inlined else 'noinline'} }}",
@@ -130,7 +150,7 @@ def define_elementary(called: Sequence[str], level: str, declared: dict[str, str
         f"{WIDTH_OF_64_BITS} = {_width(lanes[0] if is_inlined else 0)}",
         f"{WIDTH_OF_32_BITS} = {_width(lanes[1] if is_inlined else 0)}",
     )
-    return [*texts, *keep_variants(large, lanes), *declared.values(), *said]
+    return [*texts, *keep_variants(kept), *declared.values(), *said]
 
 
 def _width(lanes: int) -> str:
@@ -139,13 +159,18 @@ def _width(lanes: int) -> str:
 
 
 @cache
-def _definition(name: str, has_fma: bool) -> tuple[str, dict[str, str], list[str]]:
-    """Return the text of a function, what it declares, and the functions for large numbers it needs."""
+def _definition(
+    name: str, has_fma: bool, widths: tuple[int, ...]
+) -> tuple[list[str], str, dict[str, str], list[str]]:
+    """Return a function's variants if it has any for registers of `widths`, its text and theirs, what it
+    declares, and the functions for large numbers that it needs."""
     _, op, suffix = name.split(".")
     of = DOUBLE if suffix == DOUBLE.suffix else FLOAT
+    if widths:
+        variants, lines, declared = define_by_vectors(name, of, widths, _EMITTERS[op], has_fma)
+        return variants, "\n".join(lines), declared, []
     b = FunctionText(has_fma=has_fma)
-    arguments = [LlvmValue(of, f"%{argument}") for argument in ("x", "y")[: _ARITY.get(op, 1)]]
+    arguments = [LlvmValue(of, f"%{argument}") for argument in ("xy" if op in _OF_TWO else "x")]
     result = _EMITTERS[op](b, *arguments)
-    passed = ", ".join(map(str, arguments))
-    head = f"define internal {of.name} @{name}({passed}) nounwind willreturn memory(none) {{"
-    return "\n".join([head, "start:", *b.lines, f"  ret {result}", "}"]), b.declarations, b.elementary
+    head = f"define internal {of.name} @{name}({', '.join(map(str, arguments))}) {PURE} {{"
+    return [], "\n".join([head, "start:", *b.lines, f"  ret {result}", "}"]), b.declarations, b.elementary

@@ -24,7 +24,7 @@ from engine.codegen.llvm.elementary.coefficients import INVERSE_LOGS, LN2, LOG, 
 from engine.codegen.llvm.elementary.exponential import TINY, emit_small_exp
 from engine.codegen.llvm.ir_text import DOUBLE, FLOAT, FunctionText, LlvmValue
 
-_SMALLEST_NORMAL = {DOUBLE: 2.0**-1022, FLOAT: 2.0**-126}
+SMALLEST_NORMAL = {DOUBLE: 2.0**-1022, FLOAT: 2.0**-126}
 _SQRT_HALF_BITS = {DOUBLE: 0x3FE6A09E667F3BCD, FLOAT: 0x3F3504F3}
 _LOG1P_SMALL = 0.29  # below it, and above minus it, 1 + x is within sqrt(1/2) and sqrt(2)
 _INVERSE_BITS = {DOUBLE: 0x7FDE623822835EEA, FLOAT: 0x7EF311C3}  # 1 / u within 12 %
@@ -43,7 +43,7 @@ def emit_log1p(b: FunctionText, x: LlvmValue) -> LlvmValue:
     """
     of, one, size = x.type, x.type(1.0), absolute(b, x)
     u = b.op("fadd", one, x)
-    k, m = _split(b, u)
+    k, m = split(b, u)
     lost = b.op("fsub", x, b.op("fsub", u, one))  # nothing for large numbers
     is_small = b.compare("fcmp olt", size, of(_LOG1P_SMALL))
     f = b.select(is_small, x, b.op("fsub", m, one))
@@ -78,21 +78,28 @@ def emit_log10(b: FunctionText, x: LlvmValue) -> LlvmValue:
 
 def split_any(b: FunctionText, x: LlvmValue) -> tuple[LlvmValue, LlvmValue]:
     """Return k and m with x = 2**k m, for a positive finite `x`."""
+    number, shift = normalized(b, x)
+    k, m = split(b, number)
+    return b.op("fadd", k, shift), m
+
+
+def normalized(b: FunctionText, x: LlvmValue) -> tuple[LlvmValue, LlvmValue]:
+    """Return a normal number and n, an integer, with x = 2**n times the number, for a positive finite `x`."""
     of, digits = x.type, format_of(x).digits
-    is_subnormal = b.compare("fcmp olt", x, of(_SMALLEST_NORMAL[of]))
-    k, m = _split(b, b.op("fmul", x, b.select(is_subnormal, of(2.0**digits), of(1.0))))
-    return b.op("fsub", k, only_if(b, is_subnormal, of(digits))), m
+    is_subnormal = b.compare("fcmp olt", x, of(SMALLEST_NORMAL[of.scalar]))
+    number = b.op("fmul", x, b.select(is_subnormal, of(2.0**digits), of(1.0)))
+    return number, b.select(is_subnormal, of(-digits), of(0.0))
 
 
-def _split(b: FunctionText, x: LlvmValue) -> tuple[LlvmValue, LlvmValue]:
+def split(b: FunctionText, x: LlvmValue) -> tuple[LlvmValue, LlvmValue]:
     """Return k and m with x = 2**k m, for a normal positive `x`."""
-    of, form, root = x.type, format_of(x), _SQRT_HALF_BITS[x.type]
+    of, form, root = x.type, format_of(x), _SQRT_HALF_BITS[x.type.scalar]
     # Few CPU levels have an instruction that makes a double of an integer: it gets a bias, to be positive.
-    bias = form.bias << form.digits if of is DOUBLE else 0
+    bias = form.bias << form.digits if of.scalar is DOUBLE else 0
     moved = b.op("add", to_bits(b, x), form.word(bias - root))
     fraction = b.op("and", moved, form.word((1 << form.digits) - 1))
     m = from_bits(b, b.op("add", fraction, form.word(root)), of)
-    if of is FLOAT:
+    if of.scalar is FLOAT:
         return b.convert("sitofp", b.op("ashr", moved, form.word(form.digits)), of), m
     biased = b.op("lshr", moved, form.word(form.digits))
     # The integer becomes the last digits of a number as large as 2**digits.

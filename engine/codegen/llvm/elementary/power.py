@@ -12,8 +12,10 @@ import math
 
 from engine.codegen.llvm.elementary.arithmetic import (
     absolute,
+    all_of,
     fast_two_sum,
     format_of,
+    is_no_more,
     limited,
     minus_product,
     negated_if,
@@ -23,24 +25,79 @@ from engine.codegen.llvm.elementary.arithmetic import (
     two_product,
 )
 from engine.codegen.llvm.elementary.coefficients import LOG_TAIL, THIRD_BY_LN2, TWO_BY_LN2
-from engine.codegen.llvm.elementary.exponential import EXP2_LIMITS, exp2_of_sum
-from engine.codegen.llvm.elementary.logarithm import or_of_special, split_any
+from engine.codegen.llvm.elementary.exponential import EXP2_LIMITS, exp2_of_sum, normal_exp2_of_sum
+from engine.codegen.llvm.elementary.logarithm import SMALLEST_NORMAL, normalized, or_of_special, split
 from engine.codegen.llvm.ir_text import DOUBLE, FLOAT, FunctionText, LlvmValue
 
 _MOST = {DOUBLE: 1.7976931348623157e308, FLOAT: 3.4028234663852886e38}
+_MOST_EXPONENT = {DOUBLE: 1021.0, FLOAT: 125.0}
+"""Two to the power of it, and of minus it, is a normal number, and stays one if it is a little less."""
 
 
 def emit_pow(b: FunctionText, x: LlvmValue, y: LlvmValue) -> LlvmValue:
-    """Emit x to the power of `y`, within 1.5 ulp in float64 and 2 ulp in float32."""
-    of = x.type
-    rest = _rest_by_two(b, y)
-    is_fraction = b.op("and", b.compare("fcmp ogt", rest, of(0.0)), b.compare("fcmp olt", rest, of(1.0)))
-    is_no_number = b.op("and", is_fraction, b.compare("fcmp olt", x, of(0.0)))
-    high, low = _log(b, absolute(b, x), is_no_number)
-    exponent = limited(b, y, -_MOST[of], _MOST[of])  # its product with 0 is 0
-    product, error = two_product(b, exponent, high)
-    error = b.muladd(exponent, low, error)
-    within = limited(b, product, *EXP2_LIMITS[of])
+    """Emit x to the power of `y`, within 1.5 ulp in float64 and 2 ulp in float32.
+
+    What only unusual numbers need is in branches. A vector takes them if any of its elements must; they
+    change nothing for the others. Usual are a normal positive `x` and a normal result.
+    """
+    of, start = x.type, b.block
+    is_positive = b.compare("fcmp oge", x, of(SMALLEST_NORMAL[of.scalar]))
+    is_finite = b.compare("fcmp ole", x, of(_MOST[of.scalar]))
+    is_usual = b.op("and", is_positive, is_finite)
+    unusual, usual = b.fresh("unusual"), b.fresh("usual")
+    b.cbranch(all_of(b, is_usual), usual, unusual)
+    b.begin_block(unusual)
+    base, shift, exponent = _made_usual(b, x, y)
+    b.branch(usual)
+    b.begin_block(usual)
+    base = b.arriving((x, start), (base, unusual))
+    shift = b.arriving((of(0.0), start), (shift, unusual))
+    exponent = b.arriving((y, start), (exponent, unusual))
+    k, m = split(b, base)
+    product, error = _product_with_log(b, exponent, b.op("fadd", k, shift), m)
+    is_normal = b.op("and", is_usual, is_no_more(b, product, _MOST_EXPONENT[of.scalar]))
+    return _power(b, x, y, product, error, is_normal)
+
+
+def _made_usual(b: FunctionText, x: LlvmValue, y: LlvmValue) -> tuple[LlvmValue, LlvmValue, LlvmValue]:
+    """Return a positive number and a shift, for which log2|x| is the shift more than the logarithm of the
+    number, and a finite exponent.
+
+    The shift of 0 and of infinity is infinite; that of NaN, and of a negative `x` without power, is NaN.
+    """
+    rest, size = _rest_by_two(b, y), absolute(b, x)
+    is_fraction = b.op(
+        "and", b.compare("fcmp ogt", rest, y.type(0.0)), b.compare("fcmp olt", rest, y.type(1.0))
+    )
+    is_no_number = b.op("and", is_fraction, b.compare("fcmp olt", x, x.type(0.0)))
+    base, shift = normalized(b, size)
+    shift = or_of_special(b, size, b.select(is_no_number, x.type(math.nan), shift))
+    most = _MOST[y.type.scalar]
+    return base, shift, limited(b, y, -most, most)  # its product with 0 is 0
+
+
+def _power(
+    b: FunctionText, x: LlvmValue, y: LlvmValue, product: LlvmValue, error: LlvmValue, is_normal: LlvmValue
+) -> LlvmValue:
+    """Emit 2**(product + error), the power of `x` if it `is_normal` and of |x| otherwise, as that of `x`."""
+    normal, unusual, done = b.fresh("normal"), b.fresh("unusual"), b.fresh("done")
+    b.cbranch(all_of(b, is_normal), normal, unusual)
+    b.begin_block(normal)
+    found = normal_exp2_of_sum(b, product, error)
+    b.branch(done)
+    b.begin_block(unusual)
+    corrected = _unusual_power(b, x, y, product, error)
+    b.branch(done)
+    b.begin_block(done)
+    return b.arriving((found, normal), (corrected, unusual))
+
+
+def _unusual_power(
+    b: FunctionText, x: LlvmValue, y: LlvmValue, product: LlvmValue, error: LlvmValue
+) -> LlvmValue:
+    """Emit 2**(product + error), which may overflow or be subnormal, with its sign; or 1."""
+    of, rest = x.type, _rest_by_two(b, y)
+    within = limited(b, product, *EXP2_LIMITS[of.scalar])
     found = exp2_of_sum(b, within, only_if(b, b.compare("fcmp oeq", product, within), error))
     is_odd = b.compare("fcmp oeq", rest, of(1.0))
     found = negated_if(b, found, b.select(is_odd, sign_bit(b, x), format_of(x).word(0)))
@@ -60,14 +117,21 @@ def _rest_by_two(b: FunctionText, y: LlvmValue) -> LlvmValue:
     return absolute(b, b.op("fsub", size, even))
 
 
-def _log(b: FunctionText, x: LlvmValue, is_no_number: LlvmValue) -> tuple[LlvmValue, LlvmValue]:
-    """Return log2(x) in two parts, for 0 <= x, or NaN: the first is infinite if x is 0 or infinite.
+def _product_with_log(
+    b: FunctionText, y: LlvmValue, k: LlvmValue, m: LlvmValue
+) -> tuple[LlvmValue, LlvmValue]:
+    """Return y log2(2**k m) in two parts."""
+    high, low = _log(b, k, m)
+    product, error = two_product(b, y, high)
+    return product, b.muladd(y, low, error)
+
+
+def _log(b: FunctionText, k: LlvmValue, m: LlvmValue) -> tuple[LlvmValue, LlvmValue]:
+    """Return log2(2**k m) in two parts, of which the first is infinite or NaN if k is.
 
     It is within 2**-64, in float32 within 2**-31.
     """
-    of = x.type
-    k, m = split_any(b, x)
-    k = or_of_special(b, x, b.select(is_no_number, of(math.nan), k))
+    of = m.type
     f = b.op("fsub", m, of(1.0))
     inverse = b.op("fdiv", of(1.0), b.op("fadd", f, of(2.0)))
     s = b.op("fmul", f, inverse)
@@ -83,12 +147,12 @@ def _artanh(b: FunctionText, s: LlvmValue, s_low: LlvmValue) -> tuple[LlvmValue,
 
     It is s (c + t) + s_low (c + c z + ...) with z = s**2.
     """
-    constant, constant_low = (s.type(part) for part in TWO_BY_LN2[s.type])
-    z, term, term_low = (_term_of_double if s.type is DOUBLE else _term_of_float)(b, s, constant_low)
+    constant, constant_low = (s.type(part) for part in TWO_BY_LN2[s.type.scalar])
+    z, term, term_low = (_term_of_double if s.type.scalar is DOUBLE else _term_of_float)(b, s, constant_low)
     factor = b.op("fadd", constant, b.op("fadd", term, term_low))
     factor_low = b.op("fadd", b.op("fsub", term, b.op("fsub", factor, constant)), term_low)
     slope = b.muladd(z, constant, constant)
-    slope = b.muladd(z, slope, constant) if s.type is DOUBLE else slope
+    slope = b.muladd(z, slope, constant) if s.type.scalar is DOUBLE else slope
     found, low = two_product(b, s, factor)
     return found, b.muladd(s_low, slope, b.muladd(s, factor_low, low))
 

@@ -31,12 +31,18 @@ def calling(op, dtype, level, rank=1, last_is_repeated=False):
         operands[-1] = NestOperand(dtype, (True,) * rank)
     kernel = elementwise(operands, [Statement(op, arguments, dtype)], [("value", 0)], rank)
     symbol = f"k_{op}_{dtype}_{level.replace('-', '_')}_{rank}{'_repeated' * last_is_repeated}"
+    return calling_kernel(kernel, symbol, level)
+
+
+def calling_kernel(kernel, symbol, level):
+    """Return a function that runs an elementwise kernel of vectors or numbers; its result has the dtype
+    `result`, or that of the first input."""
     code = compile_kernel(kernel, symbol, level)
     linked = LOADER.load(pack_kernel(symbol, process_triple(), level, code), symbol)
     function = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p)(linked.address)
 
-    def call(*inputs):
-        found, following = np.empty_like(inputs[0]), iter(inputs)
+    def call(*inputs, result=None):
+        found, following = np.empty_like(inputs[0], dtype=result), iter(inputs)
         words = [
             next(following).ctypes.data
             if kind == "input"

@@ -7,7 +7,10 @@ import numpy as np
 import pytest
 
 from cachegraph.object_code.cpu import machine_levels
-from tests.engine.codegen.llvm.calls_of_operations import calling, error_in_ulps
+from engine.lowering.kernels.elementwise import elementwise
+from engine.lowering.kernels.nest import NestOperand
+from engine.lowering.statements import Statement
+from tests.engine.codegen.llvm.calls_of_operations import calling, calling_kernel, error_in_ulps
 
 BOUNDS = {"float64": 1.5, "float32": 2.0}
 """The greatest errors in ulps, as the emitter's docstring has them."""
@@ -139,3 +142,28 @@ def test_a_negative_base_has_the_power_of_its_size_with_the_sign_of_the_exponent
     power = calling("pow", dtype, level)
     sign = np.where(exponents % 2 == 0, 1, -1).astype(dtype)
     np.testing.assert_array_equal(power(-bases, exponents), power(bases, exponents) * sign)
+
+
+@LEVELS
+@DTYPES
+def test_unusual_neighbours_change_no_bit(dtype, level):
+    bases, exponents = regimes(dtype)
+    power = calling("pow", dtype, level)
+    alone = power(bases, exponents)
+    unusual = [(x, y) for x, y, _ in SPECIAL] + [(-2.0, 3.0), (-1.5, -2.0), (1e30, 1e30), (1e-30, 1e30)]
+    among = np.resize(np.array(unusual, dtype), (len(bases), 2))
+    x, y = (np.stack([numbers, among[:, k]], axis=1).ravel() for k, numbers in enumerate((bases, exponents)))
+    np.testing.assert_array_equal(power(x, y)[::2], alone)
+
+
+@LEVELS
+def test_floats_beside_doubles_have_the_same_powers(level):
+    bases, exponents = regimes("float32")
+    operands = [NestOperand("float32", (False,))] * 2
+    statements = [
+        Statement("pow", (("input", 0), ("input", 1)), "float32"),
+        Statement("cast", (("value", 0),), "float64"),
+    ]
+    wide = calling_kernel(elementwise(operands, statements, [("value", 1)], 1), "k_wide_powers", level)
+    expected = calling("pow", "float32", level)(bases, exponents)
+    np.testing.assert_array_equal(wide(bases, exponents, result="float64"), expected.astype(np.float64))
