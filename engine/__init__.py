@@ -57,10 +57,25 @@ _LATER = {
 } | dict.fromkeys(["foldl", "foldr", "map", "reduce", "scan", "until"], "engine.scanning")
 """Public names by the module that has them, which a program that uses none of them does not import."""
 
+_MODULES = (
+    "compile",
+    "conditional",
+    "gradient",
+    "graph",
+    "ifelse",
+    "printing",
+    "rewriting",
+    "scalar",
+    "tensor",
+)
+"""Modules that `import engine` alone gives, as PyTensor does."""
+
 guard_imports()  # The first threads that use these names import them, while others may fork.
 
 
 def __getattr__(name: str) -> Any:
+    if name in _MODULES:
+        return import_module(f"engine.{name}")
     if name not in _LATER:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(import_module(_LATER[name]), name)

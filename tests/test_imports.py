@@ -42,6 +42,10 @@ UPWARD = {
         "engine.tensor.variable",
         "engine.functions",
     ): "a variable's `eval`, as PyTensor's, compiles and calls it",
+    (
+        "engine.graph",
+        "engine.rewriting.pipeline",
+    ): "PyTensor has `rewrite_graph` among the names of its graphs",
 }
 """Imports of what is above, made when a method is called; they count for no cycle."""
 

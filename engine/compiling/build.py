@@ -16,7 +16,7 @@ from engine.compiling.programs import BuildContext, BuiltProgram, build_program
 from engine.compiling.request import FunctionRequest, data_constants, inner_constants
 from engine.errors import FunctionRefused
 from engine.graph.fgraph import FrozenFunctionGraph, FunctionGraph
-from engine.rewriting.pipeline import rewrite_graph
+from engine.rewriting.pipeline import run_pipeline
 from engine.rewriting.rewriters import RewriteReport
 from engine.runtime.execution import Execution
 from engine.scalar.embedded import refuse
@@ -107,7 +107,7 @@ def rewritten(
 ) -> tuple[FunctionGraph, RewriteReport]:
     """Return the graph of `request` after rewriting, and what was rewritten."""
     fgraph = request.graph.unfreeze()
-    return fgraph, rewrite_graph(fgraph, request.mode.optimizer, graphs)
+    return fgraph, run_pipeline(fgraph, request.mode.optimizer, graphs)
 
 
 def optimized_blobs(

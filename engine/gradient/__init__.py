@@ -7,13 +7,24 @@ from engine.gradient.reverse import Lop, connections, grad, pull_back, pullback
 
 if TYPE_CHECKING:
     from engine.gradient.forward import Rop, push_forward, pushforward
+    from engine.gradient.gradient_check import verify_grad
     from engine.gradient.jacobians import hessian, hessian_vector_product, jacobian
+    from engine.tensor.gradient_control import (
+        disconnected_grad,
+        grad_clip,
+        grad_scale,
+        undefined_grad,
+        zero_grad,
+    )
 
 __all__ = [
     "Lop",
     "Rop",
     "connections",
+    "disconnected_grad",
     "grad",
+    "grad_clip",
+    "grad_scale",
     "hessian",
     "hessian_vector_product",
     "jacobian",
@@ -21,12 +32,19 @@ __all__ = [
     "pullback",
     "push_forward",
     "pushforward",
+    "undefined_grad",
+    "verify_grad",
+    "zero_grad",
 ]
 
 
-_LATER = dict.fromkeys(["Rop", "push_forward", "pushforward"], "engine.gradient.forward") | dict.fromkeys(
-    ["hessian", "hessian_vector_product", "jacobian"], "engine.gradient.jacobians"
-)
+_NAMES = {
+    "engine.gradient.forward": "Rop push_forward pushforward",
+    "engine.gradient.gradient_check": "verify_grad",
+    "engine.gradient.jacobians": "hessian hessian_vector_product jacobian",
+    "engine.tensor.gradient_control": "disconnected_grad grad_clip grad_scale undefined_grad zero_grad",
+}
+_LATER = {name: module for module, names in _NAMES.items() for name in names.split()}
 """Public names that few models use, by their modules. Jacobians are loops, which import `grad`."""
 
 

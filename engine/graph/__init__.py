@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     )
     from engine.graph.types import Type
     from engine.graph.variables import Constant, Variable
+    from engine.rewriting.pipeline import rewrite_graph
 
 __all__ = [
     "AlreadyThere",
@@ -92,6 +93,7 @@ __all__ = [
     "orphans_between",
     "rebuild",
     "register_feature_callback",
+    "rewrite_graph",
     "to_dot",
     "to_svg",
     "toposort",
@@ -117,7 +119,9 @@ _NAMES = {
     "types": "Type",
     "variables": "Constant Variable",
 }
-_MODULE_OF = {name: f"engine.graph.{module}" for module, names in _NAMES.items() for name in names.split()}
+_MODULE_OF = {
+    name: f"engine.graph.{module}" for module, names in _NAMES.items() for name in names.split()
+} | {"rewrite_graph": "engine.rewriting.pipeline"}
 """Public names by the module that has them, which a program that uses none of them does not import."""
 
 

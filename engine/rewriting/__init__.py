@@ -11,15 +11,25 @@ from engine.graph.rewrite_query import RewriteDatabaseQuery
 if TYPE_CHECKING:
     from engine.rewriting.database import EquilibriumDB, RewriteDatabase, SequenceDB
     from engine.rewriting.merge import MergeOptimizer
-    from engine.rewriting.pattern import PatternNodeRewriter
-    from engine.rewriting.pipeline import DEFAULT_QUERY, describe, optdb, rewrite_graph
+    from engine.rewriting.patterns import LiteralString, OpPattern, PatternNodeRewriter
+    from engine.rewriting.pipeline import DEFAULT_QUERY, describe, optdb, rewrite_graph, run_pipeline
     from engine.rewriting.rewriters import (
         EquilibriumGraphRewriter,
+        FromFunctionGraphRewriter,
         GraphRewriter,
         NodeRewriter,
         RewriteReport,
         SequentialGraphRewriter,
+        graph_rewriter,
         node_rewriter,
+    )
+    from engine.rewriting.walking import (
+        SequentialNodeRewriter,
+        SubstitutionNodeRewriter,
+        WalkingGraphRewriter,
+        in2out,
+        out2in,
+        walking_rewriter,
     )
 
 _MODULES = {
@@ -27,36 +37,58 @@ _MODULES = {
     "RewriteDatabase": "database",
     "SequenceDB": "database",
     "MergeOptimizer": "merge",
-    "PatternNodeRewriter": "pattern",
+    "LiteralString": "patterns",
+    "OpPattern": "patterns",
+    "PatternNodeRewriter": "patterns",
     "DEFAULT_QUERY": "pipeline",
     "describe": "pipeline",
     "optdb": "pipeline",
     "rewrite_graph": "pipeline",
+    "run_pipeline": "pipeline",
     "RewriteReport": "rewriters",
     "EquilibriumGraphRewriter": "rewriters",
+    "FromFunctionGraphRewriter": "rewriters",
     "GraphRewriter": "rewriters",
     "NodeRewriter": "rewriters",
     "SequentialGraphRewriter": "rewriters",
+    "graph_rewriter": "rewriters",
     "node_rewriter": "rewriters",
+    "SequentialNodeRewriter": "walking",
+    "SubstitutionNodeRewriter": "walking",
+    "WalkingGraphRewriter": "walking",
+    "in2out": "walking",
+    "out2in": "walking",
+    "walking_rewriter": "walking",
 }
 
 __all__ = [
     "DEFAULT_QUERY",
     "EquilibriumDB",
     "EquilibriumGraphRewriter",
+    "FromFunctionGraphRewriter",
     "GraphRewriter",
+    "LiteralString",
     "MergeOptimizer",
     "NodeRewriter",
+    "OpPattern",
     "PatternNodeRewriter",
     "RewriteDatabase",
     "RewriteDatabaseQuery",
     "RewriteReport",
     "SequenceDB",
     "SequentialGraphRewriter",
+    "SequentialNodeRewriter",
+    "SubstitutionNodeRewriter",
+    "WalkingGraphRewriter",
     "describe",
+    "graph_rewriter",
+    "in2out",
     "node_rewriter",
     "optdb",
+    "out2in",
     "rewrite_graph",
+    "run_pipeline",
+    "walking_rewriter",
 ]
 
 

@@ -63,9 +63,20 @@ class RewriteDatabase(Generic[R]):
         return [rewriter for rewriter in rewriters if isinstance(rewriter, RewriteDatabase)]
 
     def selected(self, query: RewriteDatabaseQuery) -> list[_Registration[R]]:
-        """Return the registrations that `query` chooses, in running order."""
-        found = [entry for entry in self._entries.values() if query.selects(entry.tags)]
+        """Return the registrations that `query` chooses, in running order.
+
+        A database need not have a tag to include: a rewrite in it may.
+        """
+        found = [entry for entry in self._entries.values() if self._is_selected(entry, query)]
         return sorted(found, key=lambda entry: entry.position)
+
+    def _is_selected(self, entry: _Registration[R], query: RewriteDatabaseQuery) -> bool:
+        if query.selects(entry.tags):
+            return True
+        inner = entry.rewriter
+        if not isinstance(inner, RewriteDatabase):
+            return False
+        return query.require <= entry.tags and not query.exclude & entry.tags and bool(inner.selected(query))
 
     def query(self, query: RewriteDatabaseQuery) -> GraphRewriter:
         """Return a rewriter that applies the rewrites chosen by `query`."""

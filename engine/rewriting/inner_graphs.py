@@ -142,7 +142,7 @@ class OptimizeInnerGraphs(GraphRewriter):
     """The replacement of inner graphs of tensors by optimized ones; see `InnerGraphs`.
 
     Composites have scalar graphs, which are not rewritten. Does nothing to graphs without an `InnerGraphs`,
-    which `rewrite_graph` attaches.
+    which `run_pipeline` attaches.
     """
 
     name = "optimize_inner_graphs"

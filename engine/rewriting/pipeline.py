@@ -1,23 +1,29 @@
-"""The pipeline: the engine's rewrites, their order, and `rewrite_graph`, which runs them."""
+"""The pipeline: the engine's rewrites, their order, and what runs them on a function's graph or a user's."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from functools import cache
+from typing import Any
 
-from engine.graph import FunctionGraph, Supervisor
+from engine.graph import Constant, FunctionGraph, Supervisor, Variable, graph_inputs
+from engine.graph.replace import clone as copied
 from engine.graph.rewrite_query import RewriteDatabaseQuery
 from engine.rewriting.database import Description, EquilibriumDB, SequenceDB
 from engine.rewriting.inner_graphs import GraphStore, InlineGraphs, InnerGraphs, OptimizeInnerGraphs
 from engine.rewriting.merge import MergeOptimizer
 from engine.rewriting.passes import arithmetic, axes, casts, fills, shapes, slices, sums
+from engine.rewriting.passes.branches import LazyBranches
 from engine.rewriting.passes.constant_folding import constant_folding
 from engine.rewriting.passes.fusion import FusionOptimizer, RecomputeForReductions
+from engine.rewriting.passes.gradient_controls import local_gradient_control
 from engine.rewriting.passes.inplace import INPLACE
 from engine.rewriting.passes.stabilize import STABILIZE
-from engine.rewriting.rewriters import NodeRewriter, RewriteReport
+from engine.rewriting.rewriters import GraphRewriter, NodeRewriter, RewriteReport
 from engine.rewriting.scans import CLEAN, ScanDB, ScanRewriter
 
 CANONICALIZE: tuple[NodeRewriter, ...] = (
+    local_gradient_control,
     constant_folding,
     shapes.local_shape_i,
     shapes.local_subtensor_make_vector,
@@ -68,6 +74,8 @@ def optdb() -> SequenceDB:
     database.register("inline_graphs", InlineGraphs(), "fast_run", "fast_compile", position=-1)
     database.register("merge_first", MergeOptimizer(), "fast_run", "fast_compile", "merge", position=0)
     database.register("canonicalize", canonicalize, "fast_run", "fast_compile", position=1)
+    lazy = LazyBranches()
+    database.register(lazy.name, lazy, "fast_run", "fast_compile", position=1.5)
     database.register("scans", ScanDB("scans", canonicalize), "fast_run", "fast_compile", "scan", position=2)
     optimize = OptimizeInnerGraphs()
     database.register(optimize.name, optimize, "fast_run", "fast_compile", position=44)
@@ -87,7 +95,7 @@ def describe(query: RewriteDatabaseQuery = DEFAULT_QUERY) -> Description:
     return optdb().describe(query)
 
 
-def rewrite_graph(
+def run_pipeline(
     fgraph: FunctionGraph, query: RewriteDatabaseQuery = DEFAULT_QUERY, graphs: GraphStore | None = None
 ) -> RewriteReport:
     """Rewrite `fgraph` in place by the rewrites that `query` chooses; return counts and times.
@@ -108,3 +116,42 @@ def rewrite_graph(
     finally:
         fgraph.remove_feature(inner)
     return report
+
+
+def rewrite_graph(
+    graph: Variable | Sequence[Variable] | FunctionGraph,
+    include: Iterable[str] = ("canonicalize",),
+    custom_rewrite: GraphRewriter | None = None,
+    clone: bool = False,
+    exclude: Iterable[str] = (),
+    require: Iterable[str] = (),
+) -> Any:
+    """Return `graph` rewritten by the engine's rewrites of the tags `include`, then by `custom_rewrite`.
+
+    Variables stay as they are: the result is new variables of the same inputs. A FunctionGraph is rewritten
+    in place unless `clone`. Tags that no rewrite has choose none.
+    """
+    query = RewriteDatabaseQuery(include, require, exclude)
+    if isinstance(graph, FunctionGraph):
+        fgraph = graph.clone() if clone else graph
+        _rewrite_by(fgraph, query, custom_rewrite)
+        return fgraph
+    outputs = [graph] if isinstance(graph, Variable) else list(graph)
+    fgraph = _graph_of(outputs)
+    _rewrite_by(fgraph, query, custom_rewrite)
+    return fgraph.outputs[0] if isinstance(graph, Variable) else list(fgraph.outputs)
+
+
+def _graph_of(outputs: Sequence[Variable]) -> FunctionGraph:
+    """Return a graph of copies of all nodes that `outputs` need, on the same inputs."""
+    inputs = [v for v in graph_inputs(outputs) if not isinstance(v, Constant)]
+    _, copies = copied(inputs, outputs, copy_inputs=False, copy_orphans=False)
+    return FunctionGraph(inputs, copies, clone=False)
+
+
+def _rewrite_by(
+    fgraph: FunctionGraph, query: RewriteDatabaseQuery, custom_rewrite: GraphRewriter | None
+) -> None:
+    run_pipeline(fgraph, query)
+    if custom_rewrite is not None:
+        custom_rewrite.rewrite(fgraph)

@@ -107,6 +107,23 @@ class GraphRewriter:
         return report
 
 
+class FromFunctionGraphRewriter(GraphRewriter):
+    """A rewriter of graphs that calls a function."""
+
+    def __init__(self, function: Callable[[FunctionGraph], object]) -> None:
+        self.function = function
+        self.name = function.__name__
+        self.__doc__ = function.__doc__
+
+    def apply(self, fgraph: FunctionGraph, report: RewriteReport) -> None:
+        self.function(fgraph)
+
+
+def graph_rewriter(function: Callable[[FunctionGraph], object]) -> FromFunctionGraphRewriter:
+    """Return a function of a FunctionGraph, which changes it in place, as a rewriter."""
+    return FromFunctionGraphRewriter(function)
+
+
 class SequentialGraphRewriter(GraphRewriter):
     """A sequence of rewriters of graphs, each timed under its own name."""
 
@@ -137,7 +154,7 @@ class EquilibriumGraphRewriter(GraphRewriter):
         self._found: dict[Op, tuple[NodeRewriter, ...]] = {}
 
     def apply(self, fgraph: FunctionGraph, report: RewriteReport) -> None:
-        affected = _Affected()
+        affected = Affected()
         affected.nodes.update(fgraph.apply_nodes)
         fgraph.attach_feature(affected)
         try:
@@ -150,7 +167,7 @@ class EquilibriumGraphRewriter(GraphRewriter):
 
         Return the result of `change`: True if it changed anything.
         """
-        affected = _Affected()
+        affected = Affected()
         fgraph.attach_feature(affected)
         try:
             is_changed = change()
@@ -159,7 +176,7 @@ class EquilibriumGraphRewriter(GraphRewriter):
             fgraph.remove_feature(affected)
         return is_changed
 
-    def _settle(self, fgraph: FunctionGraph, affected: _Affected, report: RewriteReport) -> None:
+    def _settle(self, fgraph: FunctionGraph, affected: Affected, report: RewriteReport) -> None:
         remaining = self.max_use_ratio * (len(fgraph.apply_nodes) + 10)
         while affected.nodes and remaining > 0:
             remaining = self._round(fgraph, affected, report, remaining)
@@ -171,11 +188,9 @@ class EquilibriumGraphRewriter(GraphRewriter):
                 stacklevel=3,
             )
 
-    def _round(
-        self, fgraph: FunctionGraph, affected: _Affected, report: RewriteReport, remaining: int
-    ) -> int:
+    def _round(self, fgraph: FunctionGraph, affected: Affected, report: RewriteReport, remaining: int) -> int:
         """Go through the graph once; return the number of applications that are still allowed."""
-        for visited in fgraph.toposort():
+        for visited in self._order(fgraph):
             if visited not in affected.nodes:
                 continue
             queue = deque([visited])
@@ -187,6 +202,9 @@ class EquilibriumGraphRewriter(GraphRewriter):
                     queue.extend(affected.take_new())
         affected.nodes = {node for node in affected.nodes if node in fgraph.apply_nodes}
         return remaining
+
+    def _order(self, fgraph: FunctionGraph) -> Sequence[Apply]:
+        return fgraph.toposort()
 
     def _rewrite_node(self, fgraph: FunctionGraph, node: Apply, report: RewriteReport) -> bool:
         """Apply the first rewrite that changes `node`; return True if one did."""
@@ -231,7 +249,7 @@ def _is_tracked(rewriter: NodeRewriter, op: Op) -> bool:
     )
 
 
-class _Affected(Feature):
+class Affected(Feature):
     """The nodes with changed surroundings, and the nodes imported since `take_new`."""
 
     def __init__(self) -> None:

@@ -7,7 +7,7 @@ import pytest
 import engine.tensor as pt
 from engine.graph import Apply, FunctionGraph, Op
 from engine.printing import dprint
-from engine.rewriting import rewrite_graph
+from engine.rewriting import run_pipeline
 
 
 def text(graph, **options):
@@ -136,7 +136,7 @@ def test_small_constants_show_their_value_and_large_ones_their_type():
 def test_inner_graphs_are_printed_once_below():
     x, y = pt.dvector("x"), pt.dvector("y")
     fgraph = FunctionGraph([x, y], [pt.dot(pt.sin(pt.exp(x)), pt.sin(pt.exp(y)))])
-    rewrite_graph(fgraph)
+    run_pipeline(fgraph)
     assert text(fgraph).split("\n\n") == [
         "Dot [id A] 2\n"
         " ├─ Composite{sin(exp(i0))} [id B] 0\n"

@@ -19,7 +19,7 @@ import math
 from engine import scalar
 from engine.graph import Apply, Constant, FunctionGraph, Variable
 from engine.graph.user_ops import is_user_op
-from engine.rewriting.pattern import apply_scalar, scalar_op_of
+from engine.rewriting.elementwise_pattern import apply_scalar, scalar_op_of
 from engine.rewriting.rewriters import node_rewriter
 from engine.scalar.promotion import FLOATS
 from engine.tensor.elemwise import Elemwise, cast, elemwise, split, within

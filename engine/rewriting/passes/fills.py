@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from engine import scalar
 from engine.graph import Apply, FunctionGraph, Variable
-from engine.rewriting.pattern import apply_scalar
+from engine.rewriting.elementwise_pattern import apply_scalar
 from engine.rewriting.rewriters import node_rewriter
 from engine.tensor.elemwise import DimShuffle, Elemwise, elemwise
 from engine.tensor.matching import operands_of, scalar_value, tensor_type_of

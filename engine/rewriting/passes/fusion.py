@@ -23,8 +23,8 @@ from engine import scalar
 from engine.graph import Apply, Constant, FunctionGraph, Variable, io_toposort
 from engine.inner.base import HasInnerGraph
 from engine.inner.composite import Composite
+from engine.rewriting.elementwise_pattern import scalar_op_of
 from engine.rewriting.passes.fills import asks_for_element
-from engine.rewriting.pattern import scalar_op_of
 from engine.rewriting.rewriters import GraphRewriter, RewriteReport
 from engine.scalar import ScalarOp, scalar_type
 from engine.scalar.embedded import has_loops

@@ -15,7 +15,7 @@ from engine.graph import Apply, Constant, FunctionGraph, Variable, rebuild
 from engine.graph.user_ops import is_user_op, without_context
 from engine.inner.scan import Scan
 from engine.inner.special import LogSoftmax, Softmax
-from engine.rewriting.pattern import apply_scalar
+from engine.rewriting.elementwise_pattern import apply_scalar
 from engine.rewriting.rewriters import node_rewriter
 from engine.scalar import add, sub
 from engine.tensor import (

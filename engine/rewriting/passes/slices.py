@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from engine import scalar
 from engine.graph import Apply, FunctionGraph, Variable
 from engine.inner.scan import Scan
-from engine.rewriting.pattern import apply_scalar
+from engine.rewriting.elementwise_pattern import apply_scalar
 from engine.rewriting.rewriters import node_rewriter
 from engine.tensor import Alloc, IncSubtensor, Subtensor
 from engine.tensor.matching import operands_of, scalar_value, tensor_type_of

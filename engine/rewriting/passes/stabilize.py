@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from engine.gradient.stable_forms import STABILIZED, stable_form
 from engine.graph import Apply, FunctionGraph, Variable
-from engine.rewriting.pattern import PatternNodeRewriter
+from engine.rewriting.elementwise_pattern import ElementwisePattern
 from engine.rewriting.rewriters import node_rewriter
 from engine.scalar import add, erf, erfc, exp, expm1, log, log1p, mul, neg, sigmoid, sub
 from engine.tensor.elemwise import elemwise
@@ -23,23 +23,23 @@ def local_stable_form(fgraph: FunctionGraph, node: Apply) -> list[Variable] | No
 
 STABILIZE = (
     local_stable_form,
-    PatternNodeRewriter("local_log1p", (log, (add, 1, "x")), (log1p, "x")),
-    PatternNodeRewriter("local_log_1m", (log, (sub, 1, "x")), (log1p, (neg, "x"))),
-    PatternNodeRewriter("local_expm1", (sub, (exp, "x"), 1), (expm1, "x")),
-    PatternNodeRewriter("local_expm1_add", (add, (exp, "x"), -1), (expm1, "x")),
-    PatternNodeRewriter("local_1m_sigmoid", (sub, 1, (sigmoid, "x")), (sigmoid, (neg, "x"))),
-    PatternNodeRewriter("local_sigmoid_product", (mul, (sigmoid, (neg, "x")), (exp, "x")), (sigmoid, "x")),
-    PatternNodeRewriter(
+    ElementwisePattern("local_log1p", (log, (add, 1, "x")), (log1p, "x")),
+    ElementwisePattern("local_log_1m", (log, (sub, 1, "x")), (log1p, (neg, "x"))),
+    ElementwisePattern("local_expm1", (sub, (exp, "x"), 1), (expm1, "x")),
+    ElementwisePattern("local_expm1_add", (add, (exp, "x"), -1), (expm1, "x")),
+    ElementwisePattern("local_1m_sigmoid", (sub, 1, (sigmoid, "x")), (sigmoid, (neg, "x"))),
+    ElementwisePattern("local_sigmoid_product", (mul, (sigmoid, (neg, "x")), (exp, "x")), (sigmoid, "x")),
+    ElementwisePattern(
         "local_sigmoid_product_neg", (mul, (sigmoid, "x"), (exp, (neg, "x"))), (sigmoid, (neg, "x"))
     ),
-    PatternNodeRewriter(
+    ElementwisePattern(
         "local_sigmoid_multiple",
         (mul, (mul, "g", (sigmoid, (neg, "x"))), (exp, "x")),
         (mul, "g", (sigmoid, "x")),
     ),
-    PatternNodeRewriter("local_1p_erf", (add, 1, (erf, "x")), (erfc, (neg, "x"))),
-    PatternNodeRewriter("local_1m_erf", (sub, 1, (erf, "x")), (erfc, "x")),
-    PatternNodeRewriter("local_erf_m1", (sub, (erf, "x"), 1), (neg, (erfc, "x"))),
-    PatternNodeRewriter("local_erf_m1_add", (add, (erf, "x"), -1), (neg, (erfc, "x"))),
-    PatternNodeRewriter("local_1m_erfc", (sub, 1, (erfc, "x")), (erf, "x")),
+    ElementwisePattern("local_1p_erf", (add, 1, (erf, "x")), (erfc, (neg, "x"))),
+    ElementwisePattern("local_1m_erf", (sub, 1, (erf, "x")), (erfc, "x")),
+    ElementwisePattern("local_erf_m1", (sub, (erf, "x"), 1), (neg, (erfc, "x"))),
+    ElementwisePattern("local_erf_m1_add", (add, (erf, "x"), -1), (neg, (erfc, "x"))),
+    ElementwisePattern("local_1m_erfc", (sub, 1, (erfc, "x")), (erf, "x")),
 )

@@ -10,8 +10,8 @@ import math
 
 from engine import scalar
 from engine.graph import Apply, FunctionGraph, Variable
+from engine.rewriting.elementwise_pattern import apply_scalar
 from engine.rewriting.passes.casts import HOLDS_EXACTLY
-from engine.rewriting.pattern import apply_scalar
 from engine.rewriting.rewriters import node_rewriter
 from engine.scalar.promotion import FLOATS
 from engine.tensor import Sum, cast, dimshuffle

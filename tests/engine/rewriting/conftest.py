@@ -9,7 +9,7 @@ import pytest
 
 from engine.graph import FunctionGraph, Variable
 from engine.graph.reference import evaluate
-from engine.rewriting import DEFAULT_QUERY, RewriteDatabaseQuery, rewrite_graph
+from engine.rewriting import DEFAULT_QUERY, RewriteDatabaseQuery, run_pipeline
 from engine.tensor import Elemwise
 
 TOLERANCE = {"float64": 1e-12, "float32": 1e-5}
@@ -25,7 +25,7 @@ class Rewritten:
         self.fgraph = FunctionGraph(inputs, outputs)
         with warnings.catch_warnings():
             warnings.simplefilter("error")
-            self.applied = rewrite_graph(self.fgraph, query).applied
+            self.applied = run_pipeline(self.fgraph, query).applied
         self.fgraph.check_integrity()
         for old, new in zip(outputs, self.fgraph.outputs, strict=True):
             assert old.type.is_super(new.type), f"{old.type} became {new.type}"

@@ -13,7 +13,7 @@ import engine.tensor as pt
 from engine.compiling.mode import get_mode
 from engine.graph import Constant, FrozenFunctionGraph, FunctionGraph
 from engine.graph.replace import clone_replace
-from engine.rewriting import rewrite_graph
+from engine.rewriting import run_pipeline
 from tests.engine.generated_loops import generated_loop
 
 SEEN = frozenset(("dtype", "shape", "size", "ndim", "nbytes", "flags", "base", "strides", "__class__"))
@@ -53,7 +53,7 @@ def check(inputs: list[Any], outputs: list[Any]) -> None:
     for mode in ("FAST_RUN", "FAST_COMPILE"):
         fgraph, arrays = unreadable(graph)
         assert arrays
-        rewrite_graph(fgraph, get_mode(mode).optimizer)
+        run_pipeline(fgraph, get_mode(mode).optimizer)
         kept = {id(array) for array in arrays}
         made = [
             v

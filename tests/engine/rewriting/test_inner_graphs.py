@@ -7,7 +7,7 @@ import engine.tensor as pt
 from engine.graph import FunctionGraph
 from engine.graph.reference import evaluate
 from engine.inner import Composite, OpFromGraph
-from engine.rewriting import DEFAULT_QUERY, node_rewriter, optdb, rewrite_graph
+from engine.rewriting import DEFAULT_QUERY, node_rewriter, optdb, run_pipeline
 from engine.rewriting.database import SequenceDB
 from engine.rewriting.inner_graphs import InnerGraphs, OptimizeInnerGraphs
 from engine.rewriting.rewriters import EquilibriumGraphRewriter, RewriteReport, SequentialGraphRewriter
@@ -55,7 +55,7 @@ def test_the_graph_within_is_rewritten_and_the_given_op_is_not():
     op = layer()
     before = op.fgraph
     fgraph = graph([x], [op(x)])
-    rewrite_graph(fgraph)
+    run_pipeline(fgraph)
     (found,) = ops_of(fgraph)
     assert op.fgraph is before
     assert len(before.nodes) == 5
@@ -71,7 +71,7 @@ def test_equal_ops_are_rewritten_once():
     for _ in range(5):
         h = layer()(h)
     fgraph = graph([x], [h])
-    report = rewrite_graph(fgraph)
+    report = run_pipeline(fgraph)
     assert report.applied["optimize_inner_graphs"] == 1
     assert len(set(ops_of(fgraph))) == 1
     assert_same_values(fgraph, [x], [h], [-3.0])
@@ -80,7 +80,7 @@ def test_equal_ops_are_rewritten_once():
 def test_ops_that_differ_by_name_or_gradient_alone_are_one_after_it():
     x = pt.dvector("x")
     fgraph = graph([x], [layer()(x), layer(name="other")(x), layer(pullback=lambda *_: [None])(x)])
-    report = rewrite_graph(fgraph)
+    report = run_pipeline(fgraph)
     assert report.applied["optimize_inner_graphs"] == 1
     assert len(fgraph.apply_nodes) == 1
 
@@ -89,7 +89,7 @@ def test_graphs_within_graphs_are_rewritten():
     x = pt.dvector("x")
     outer = OpFromGraph([x], [layer()(layer()(x)) * 1])
     fgraph = graph([x], [outer(x)])
-    report = rewrite_graph(fgraph)
+    report = run_pipeline(fgraph)
     (found,) = ops_of(fgraph)
     within = [node.op for node in found.fgraph.nodes]
     assert report.applied["optimize_inner_graphs"] == 2
@@ -103,7 +103,7 @@ def test_an_op_that_asks_for_it_is_inlined_before_all_else():
     x = pt.dvector("x")
     outer = OpFromGraph([x], [layer(inline=True)(layer()(x)) * 1], inline=True)
     fgraph = graph([x], [outer(x)])
-    report = rewrite_graph(fgraph)
+    report = run_pipeline(fgraph)
     assert report.applied["inline_graphs"] == 2
     assert [type(op) for op in ops_of(fgraph)] == [OpFromGraph, Elemwise]
     assert_same_values(fgraph, [x], [outer(x)], [-3.0])
@@ -112,7 +112,7 @@ def test_an_op_that_asks_for_it_is_inlined_before_all_else():
 def test_a_query_without_it_leaves_graphs_as_they_are():
     x = pt.dvector("x")
     fgraph = graph([x], [layer()(x)])
-    rewrite_graph(fgraph, DEFAULT_QUERY.excluding("optimize_inner_graphs"))
+    run_pipeline(fgraph, DEFAULT_QUERY.excluding("optimize_inner_graphs"))
     assert ops_of(fgraph) == [layer()]
     OptimizeInnerGraphs().rewrite(fgraph)
     assert ops_of(fgraph) == [layer()]
@@ -122,8 +122,8 @@ def test_what_is_kept_is_not_rewritten_again():
     x = pt.dvector("x")
     kept = Kept()
     first, second = graph([x], [layer()(x)]), graph([x], [layer()(layer(name="other")(x))])
-    rewrite_graph(first, graphs=kept)
-    report = rewrite_graph(second, graphs=kept)
+    run_pipeline(first, graphs=kept)
+    report = run_pipeline(second, graphs=kept)
     assert "optimize_inner_graphs" not in report.applied
     assert kept.asked == [layer().fgraph, layer().fgraph]
     assert set(ops_of(second)) == set(ops_of(first))
@@ -201,6 +201,6 @@ def test_what_is_applied_within_is_counted_once(count):
     h = x
     for _ in range(count):
         h = layer()(h)
-    report = rewrite_graph(graph([x], [h]))
+    report = run_pipeline(graph([x], [h]))
     assert report.applied["fusion"] == 1
     assert report.total == sum(report.applied.values())

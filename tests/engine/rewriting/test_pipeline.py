@@ -16,7 +16,7 @@ from engine.gradient import grad
 from engine.graph import Constant, FrozenFunctionGraph, FunctionGraph, clone
 from engine.graph.reference import evaluate
 from engine.printing import dprint
-from engine.rewriting import DEFAULT_QUERY, RewriteDatabaseQuery, optdb, rewrite_graph
+from engine.rewriting import DEFAULT_QUERY, RewriteDatabaseQuery, optdb, run_pipeline
 from engine.rewriting.pipeline import CANONICALIZE
 from engine.tensor.elemwise import apply_elemwise
 
@@ -141,7 +141,7 @@ def special(seed):
 
 def rewritten(outputs, query):
     fgraph = FunctionGraph(INPUTS, outputs)
-    rewrite_graph(fgraph, query)
+    run_pipeline(fgraph, query)
     fgraph.check_integrity()
     for old, new in zip(outputs, fgraph.outputs, strict=True):
         assert old.type.is_super(new.type)
@@ -199,8 +199,8 @@ def test_the_exact_rewrites_keep_every_bit_of_every_value(outputs, seed, exclude
 def test_equal_graphs_become_equal_graphs_whatever_was_shared_in_them(outputs):
     shared = FrozenFunctionGraph.from_io(INPUTS, outputs).unfreeze()
     apart = FunctionGraph(INPUTS, [clone(INPUTS, [output], copy_inputs=False)[1][0] for output in outputs])
-    rewrite_graph(shared)
-    rewrite_graph(apart)
+    run_pipeline(shared)
+    run_pipeline(apart)
     assert shared.freeze() == apart.freeze()
 
 
@@ -209,7 +209,7 @@ def test_equal_graphs_become_equal_graphs_whatever_was_shared_in_them(outputs):
 def test_rewriting_what_was_rewritten_changes_little_and_ends(outputs):
     fgraph = rewritten(outputs, DEFAULT_QUERY.excluding("fusion"))
     size = len(fgraph.apply_nodes)
-    rewrite_graph(fgraph, DEFAULT_QUERY.excluding("fusion"))
+    run_pipeline(fgraph, DEFAULT_QUERY.excluding("fusion"))
     assert len(fgraph.apply_nodes) <= size
 
 
@@ -227,13 +227,13 @@ import engine.tensor as pt
 from engine.gradient import grad
 from engine.graph import FrozenFunctionGraph
 from engine.printing import dprint
-from engine.rewriting import rewrite_graph
+from engine.rewriting import run_pipeline
 x, y, s = pt.dvector("x"), pt.dmatrix("y"), pt.dscalar("s")
 index = pt.constant(np.arange(50) % 4)
 z = (x[index] - pt.dot(y, x)[index]) / pt.exp(s)
 cost = pt.sum(-0.5 * z**2 - s) + pt.sum(pt.log(1 + pt.exp(x))) + pt.sum(pt.log(pt.sigmoid(y)) * y)
 fgraph = FrozenFunctionGraph.from_io([x, y, s], [cost, *grad(cost, [x, y, s])]).unfreeze()
-report = rewrite_graph(fgraph)
+report = run_pipeline(fgraph)
 sys.stdout.write(dprint(fgraph, print_type=True, file="str") + str(report.applied))
 """
 
@@ -266,7 +266,7 @@ def regression(n):
 def test_a_model_with_its_gradient_is_rewritten_right():
     inputs, outputs = regression(5)
     fgraph = FunctionGraph(inputs, outputs)
-    report = rewrite_graph(fgraph)
+    report = run_pipeline(fgraph)
     values = [np.linspace(-1, 1, 8) if i % 2 else np.array(0.3 * i) for i in range(5)]
     before, after = evaluate(inputs, outputs, values), evaluate(fgraph.inputs, fgraph.outputs, values)
     for old, new in zip(before, after, strict=True):
@@ -282,7 +282,7 @@ def test_rewriting_takes_less_than_half_a_millisecond_a_node(groups):
     for _ in range(3):
         fgraph = frozen.unfreeze()
         start = time.process_time()
-        rewrite_graph(fgraph)
+        run_pipeline(fgraph)
         seconds.append(time.process_time() - start)
     assert min(seconds) / len(frozen.nodes) < 0.5e-3
 
@@ -292,7 +292,7 @@ def test_a_chain_of_20000_nodes_is_rewritten_without_recursion():
     for _ in range(10000):
         y = -pt.sin(y)
     fgraph = FunctionGraph([x], [y])
-    report = rewrite_graph(fgraph)
+    report = run_pipeline(fgraph)
     assert report.applied["fusion"] == 200
 
 

@@ -5,11 +5,11 @@ from engine import scalar
 from engine.graph import FunctionGraph
 from engine.rewriting import (
     EquilibriumGraphRewriter,
-    PatternNodeRewriter,
     RewriteReport,
     SequentialGraphRewriter,
     node_rewriter,
 )
+from engine.rewriting.elementwise_pattern import ElementwisePattern
 from engine.tensor import Elemwise
 
 SIN, COS, EXP = Elemwise(scalar.sin), Elemwise(scalar.cos), Elemwise(scalar.exp)
@@ -109,7 +109,7 @@ def test_what_a_rewrite_built_is_looked_at_again_when_what_it_is_built_on_change
 
     x = pt.dvector("x")
     fgraph = FunctionGraph([x], [pt.tanh(x)])
-    fold = PatternNodeRewriter("fold", (scalar.abs, (scalar.neg, (scalar.exp, "x"))), (scalar.sqr, "x"))
+    fold = ElementwisePattern("fold", (scalar.abs, (scalar.neg, (scalar.exp, "x"))), (scalar.sqr, "x"))
     report = EquilibriumGraphRewriter([unfold, sin_to_cos, cos_to_exp, fold]).rewrite(fgraph)
     assert report.applied == {"unfold": 1, "sin_to_cos": 1, "cos_to_exp": 1, "fold": 1}
     assert names(fgraph) == ["sqr"]

@@ -11,7 +11,7 @@ from engine.graph.reference import evaluate
 from engine.inner import OpFromGraph
 from engine.inner.scan import Scan
 from engine.inner.scan_info import ScanInfo
-from engine.rewriting import DEFAULT_QUERY, rewrite_graph
+from engine.rewriting import DEFAULT_QUERY, run_pipeline
 from engine.rewriting.inner_graphs import InnerGraphs
 from engine.rewriting.rewriters import RewriteReport, SequentialGraphRewriter
 from engine.tensor.slicing import IncSubtensor
@@ -21,7 +21,7 @@ UNFUSED = DEFAULT_QUERY.excluding("fusion")
 
 def rewritten(inputs, outputs, *features):
     fgraph = FunctionGraph(inputs, outputs, features)
-    report = rewrite_graph(fgraph, UNFUSED)
+    report = run_pipeline(fgraph, UNFUSED)
     return fgraph, report.applied
 
 
@@ -101,7 +101,7 @@ def test_a_graph_without_such_ops_gets_no_features(x):
 
 def test_a_query_can_leave_it_out(x):
     fgraph = FunctionGraph([x], [pt.exp(x)[0].set(1.0)])
-    rewrite_graph(fgraph, DEFAULT_QUERY.excluding("inplace"))
+    run_pipeline(fgraph, DEFAULT_QUERY.excluding("inplace"))
     assert overwriting(fgraph) == []
 
 
@@ -169,7 +169,7 @@ def test_a_loop_overwrites_the_state_of_which_only_the_last_row_is_kept_and_both
     values = [op(pt.constant(3), start) for op in ops]
     fgraph = FunctionGraph([start], values)
     store = Recorded()
-    report = rewrite_graph(fgraph, UNFUSED.excluding("scan"), store)
+    report = run_pipeline(fgraph, UNFUSED.excluding("scan"), store)
     found = {node.op.info.keeps: node.op for node in fgraph.toposort()}
     assert found[(1,)].fgraph.nodes[-1].op.inplace
     assert not any(node.op.destroy_map for node in found[(None,)].fgraph.nodes)

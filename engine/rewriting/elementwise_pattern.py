@@ -23,7 +23,7 @@ Bindings = dict[str, Variable]
 COMMUTATIVE = (scalar.add, scalar.mul)
 
 
-class PatternNodeRewriter(NodeRewriter):
+class ElementwisePattern(NodeRewriter):
     """A rewrite of matches of `pattern` to `result`, a pattern of the same variables.
 
     It applies only if every operation of the match computes in the float dtype of the outermost one, so

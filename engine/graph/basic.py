@@ -1,0 +1,17 @@
+"""Variables, constants, nodes and copies of graphs, under PyTensor's path."""
+
+from engine.graph.apply import Apply
+from engine.graph.frozen_nodes import FrozenApply, NominalVariable
+from engine.graph.replace import clone, clone_get_equiv, equal_computations
+from engine.graph.variables import Constant, Variable
+
+__all__ = [
+    "Apply",
+    "Constant",
+    "FrozenApply",
+    "NominalVariable",
+    "Variable",
+    "clone",
+    "clone_get_equiv",
+    "equal_computations",
+]

@@ -1,0 +1,5 @@
+"""The class of types, under PyTensor's path."""
+
+from engine.graph.types import Type
+
+__all__ = ["Type"]

@@ -1,0 +1,18 @@
+"""Loops, under PyTensor's path. This module can be called: `engine.scan` is a function there."""
+
+import sys
+from types import ModuleType
+
+from engine.scanning.arguments import until
+from engine.scanning.construction import foldl, foldr, map, reduce, scan
+
+__all__ = ["foldl", "foldr", "map", "reduce", "scan", "until"]
+
+
+class CallableModule(ModuleType):
+    """A module that can be called as the function `scan`."""
+
+    __call__ = staticmethod(scan)
+
+
+sys.modules[__name__].__class__ = CallableModule

@@ -1,0 +1,5 @@
+"""Loops, under PyTensor's path."""
+
+from engine.scanning.construction import scan
+
+__all__ = ["scan"]

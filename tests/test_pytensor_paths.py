@@ -1,0 +1,48 @@
+"""Modules under PyTensor's paths: they import names, define nothing, and have none that PyTensor lacks there."""
+
+import ast
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+FOLDERS = ("compile", "conditional", "graph/rewriting", "scan")
+FILES = ("ifelse.py", "graph/basic.py", "graph/fg.py", "graph/type.py")
+PATHS = sorted(
+    str(path.relative_to(ROOT))
+    for path in [
+        *(file for folder in FOLDERS for file in (ROOT / "engine" / folder).rglob("*.py")),
+        *(ROOT / "engine" / file for file in FILES),
+    ]
+)
+
+
+def module_name(path: str) -> str:
+    """Return the dotted name of a module."""
+    return ".".join(Path(path).with_suffix("").parts).removesuffix(".__init__")
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_a_path_gives_names_of_pytensors_module_and_defines_none(path: str):
+    theirs = pytest.importorskip("pytensor") and import_module(
+        module_name(path).replace("engine", "pytensor", 1)
+    )
+    ours = import_module(module_name(path))
+    assert [name for name in ours.__all__ if not hasattr(theirs, name)] == []
+    assert all(hasattr(ours, name) for name in ours.__all__)
+    defined = [
+        node for node in ast.parse((ROOT / path).read_text()).body if isinstance(node, ast.FunctionDef)
+    ]
+    assert defined == []
+
+
+def test_scan_is_a_function_before_and_after_its_path_is_imported():
+    import engine
+    import engine.tensor as pt
+
+    before = engine.scan
+    scan = import_module("engine.scan")
+    total = engine.scan(lambda x: x + 1, sequences=pt.arange(3), return_updates=False)
+    assert total.type.ndim == 1
+    assert scan.scan is before or before is scan
