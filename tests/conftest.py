@@ -15,8 +15,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from tests.extensions.building import Extensions
+
+# How fast the machine is, and how loaded, fails no test.
+settings.register_profile("any-machine", deadline=None, suppress_health_check=list(HealthCheck))
+settings.load_profile("any-machine")
 
 HOME_VARIABLES = ("HOME", "XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME")
 

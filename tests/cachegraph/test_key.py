@@ -21,7 +21,6 @@ levels = st.sampled_from(LEVELS)
 
 
 @given(levels, parts)
-@settings(deadline=None)
 def test_a_key_can_be_read_back_from_its_encoding(level: str, named: dict[str, bytes]) -> None:
     key = CacheKey.build(level, named)
     assert CacheKey.parse(key.encoding) == key
@@ -30,7 +29,6 @@ def test_a_key_can_be_read_back_from_its_encoding(level: str, named: dict[str, b
 
 
 @given(levels, parts, levels, parts)
-@settings(deadline=None)
 def test_keys_are_equal_exactly_if_level_and_parts_are(
     level: str, named: dict[str, bytes], other_level: str, others: dict[str, bytes]
 ) -> None:

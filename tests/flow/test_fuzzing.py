@@ -15,7 +15,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, example, given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from cachegraph import pickling
@@ -94,8 +94,6 @@ _PIECES = st.one_of(
 
 @settings(
     max_examples=20_000 if FULL else 300,
-    deadline=None,
-    suppress_health_check=list(HealthCheck),
     derandomize=not FULL,
 )
 @given(st.lists(_PIECES, max_size=40))

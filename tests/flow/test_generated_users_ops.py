@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import engine
@@ -28,10 +28,8 @@ from tests.engine.generated_loops import generated_loop
 FULL = os.environ.get("CACHEGRAPH_STRESS") == "full"
 FEW = settings(
     max_examples=300 if FULL else 5,
-    deadline=None,
     derandomize=not FULL,
     database=None,
-    suppress_health_check=list(HealthCheck),
 )
 
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 
 import engine
 import engine.tensor as pt
@@ -125,10 +125,8 @@ def examples(count: int) -> settings:
     """As many examples, the same ones every time: compiling takes long, and a failure must come back."""
     return settings(
         max_examples=count,
-        deadline=None,
         derandomize=True,
         database=None,
-        suppress_health_check=list(HealthCheck),
     )
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as npst
 
@@ -36,14 +36,12 @@ def identity(array: np.ndarray[Any, Any]) -> object:
 
 
 @given(arrays, arrays)
-@settings(deadline=None)
 def test_encodings_of_arrays_are_equal_exactly_if_dtype_shape_and_bytes_are(a: Any, b: Any) -> None:
     assert (encode(a) == encode(b)) == (identity(a) == identity(b))
     assert encode(a) == encode(a.copy())
 
 
 @given(arrays, st.data())
-@settings(deadline=None)
 def test_strides_are_not_identity(array: Any, data: Any) -> None:
     copy_in_fortran_order = np.array(array, order="F")
     assert encode(copy_in_fortran_order) == encode(array)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from cachegraph.errors import Unfingerprintable
@@ -199,7 +199,6 @@ def identity(value: Any) -> object:
 
 
 @given(values)
-@settings(deadline=None)
 def test_a_value_can_be_read_back_from_its_encoding(value: object) -> None:
     reader = Reader(encode(value), "reading back")
     assert reader.byte() == HASH_VERSION
@@ -208,7 +207,6 @@ def test_a_value_can_be_read_back_from_its_encoding(value: object) -> None:
 
 
 @given(st.lists(values, min_size=2, max_size=6))
-@settings(deadline=None)
 def test_encodings_are_equal_exactly_if_the_values_are(several: list[object]) -> None:
     for a in several:
         for b in several:
@@ -216,7 +214,6 @@ def test_encodings_are_equal_exactly_if_the_values_are(several: list[object]) ->
 
 
 @given(st.dictionaries(hashable, values), st.randoms(use_true_random=False))
-@settings(deadline=None)
 def test_the_order_in_which_a_dict_was_filled_is_not_identity(mapping: dict[Any, Any], random: Any) -> None:
     items = list(mapping.items())
     random.shuffle(items)
@@ -224,7 +221,6 @@ def test_the_order_in_which_a_dict_was_filled_is_not_identity(mapping: dict[Any,
 
 
 @given(st.lists(hashable), st.randoms(use_true_random=False))
-@settings(deadline=None)
 def test_the_order_in_which_a_set_was_filled_is_not_identity(elements: list[Any], random: Any) -> None:
     one = set(elements)
     ordered = list(one)
@@ -290,7 +286,6 @@ def test_a_digest_is_16_bytes_and_a_strong_digest_32() -> None:
 
 
 @given(st.integers(0, 2**64 - 1))
-@settings(deadline=None)
 def test_a_uint_can_be_read_back_and_is_written_in_one_way(n: int) -> None:
     packed = pack_uint(n)
     reader = Reader(packed, "reading back")

@@ -9,7 +9,7 @@ import random
 import signal
 import subprocess
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -86,8 +86,17 @@ def names(store: SharedStore) -> set[str]:
     return {path.name for path in store.layout.directory.rglob("*") if path.is_file()}
 
 
+@pytest.fixture(scope="module", autouse=True)
+def collected() -> Iterator[None]:
+    """Collect what other tests left open, and have later collections look at this module's objects alone."""
+    gc.collect()
+    gc.freeze()
+    yield
+    gc.unfreeze()
+
+
 def descriptors() -> int:
-    gc.collect()  # collect what other tests left open, before this one counts
+    gc.collect()  # a descriptor in a cycle is not left open
     return len(os.listdir("/proc/self/fd")) if os.path.isdir("/proc/self/fd") else 0
 
 

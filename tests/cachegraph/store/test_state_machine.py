@@ -313,4 +313,4 @@ TestSharedAgainstDict = SharedAgainstDict.TestCase
 TestTieredAgainstDict = TieredAgainstDict.TestCase
 TestMemoryAgainstDict = MemoryAgainstDict.TestCase
 for case in (TestLocalAgainstDict, TestSharedAgainstDict, TestTieredAgainstDict, TestMemoryAgainstDict):
-    case.settings = settings(max_examples=15, stateful_step_count=20, deadline=None)
+    case.settings = settings(max_examples=15, stateful_step_count=20)

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import engine
@@ -50,10 +50,8 @@ def key(
 def few(count: int) -> settings:
     return settings(
         max_examples=count,
-        deadline=None,
         derandomize=True,
         database=None,
-        suppress_health_check=list(HealthCheck),
     )
 
 

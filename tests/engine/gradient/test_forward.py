@@ -51,7 +51,7 @@ def test_the_compiled_tangent_is_the_references(kernels_once):
         np.testing.assert_allclose(one, other, rtol=1e-9, atol=1e-12, err_msg=what)
 
 
-@settings(max_examples=60, deadline=None, derandomize=True, database=None)
+@settings(max_examples=60, derandomize=True, database=None)
 @given(graphs(8))
 def test_forward_and_backward_are_adjoint(graph: Graph):
     inputs = [v for v in graph.inputs if v.type.dtype in FLOATS]

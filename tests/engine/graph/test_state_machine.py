@@ -3,7 +3,7 @@
 import pickle
 
 import pytest
-from hypothesis import HealthCheck, settings
+from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
@@ -237,6 +237,4 @@ class Graphs(RuleBasedStateMachine):
 
 
 TestGraphs = Graphs.TestCase
-TestGraphs.settings = settings(
-    max_examples=40, stateful_step_count=25, deadline=None, suppress_health_check=list(HealthCheck)
-)
+TestGraphs.settings = settings(max_examples=40, stateful_step_count=25)

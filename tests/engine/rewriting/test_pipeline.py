@@ -7,7 +7,7 @@ import time
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import engine.tensor as pt
@@ -153,7 +153,7 @@ def everything(outputs):
     return [v for v in FunctionGraph(INPUTS, outputs, clone=False).variables if not isinstance(v, Constant)]
 
 
-quick = settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
+quick = settings(max_examples=150)
 
 
 @quick
