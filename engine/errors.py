@@ -42,6 +42,10 @@ class NullGradientError(EngineError, ValueError):
         self.op = op
 
 
+class ComplexError(EngineError, TypeError, NotImplementedError):
+    """An operation does not take complex numbers."""
+
+
 class FunctionRefused(EngineError):
     """The numba function of an Op cannot become part of a kernel, so Python runs it.
 

@@ -11,13 +11,13 @@ import warnings
 from collections.abc import Sequence
 from typing import Any
 
-from engine.errors import DisconnectedInputError
+from engine.errors import DisconnectedInputError, NullGradientError
 from engine.gradient.reverse import as_derivative, as_given, as_variables, check_choices, pull_back
 from engine.gradient.stable_forms import leaves_of, stable_form
 from engine.graph.apply import Apply
 from engine.graph.traversal import io_toposort
 from engine.graph.variables import Variable
-from engine.scalar.promotion import FLOATS
+from engine.scalar.promotion import COMPLEX, FLOATS, INEXACT
 
 
 def pushforward(
@@ -76,7 +76,8 @@ def push_forward(outputs: Sequence[Variable], wrt: Sequence[Variable], tangents:
     present, asked = set(nodes), set(known)
     for node in nodes:
         given = [known.get(variable) for variable in node.inputs]
-        if any(tangent is not None for tangent in given) and any(map(_is_float, node.outputs)):
+        if any(tangent is not None for tangent in given) and any(map(_has_tangent, node.outputs)):
+            _check_real(node)
             form = stable_form(node)
             leaves = None if form is None else leaves_of(form, node, present, asked)
             found = _through(node, given) if leaves is None else _through_form(form, leaves, known)
@@ -122,6 +123,20 @@ def _check_connected(output: Variable, disconnected_outputs: str) -> None:
         raise DisconnectedInputError(message, output)
     if disconnected_outputs == "warn":
         warnings.warn(message, stacklevel=3)
+
+
+def _has_tangent(variable: Any) -> bool:
+    return getattr(variable.type, "dtype", None) in INEXACT
+
+
+def _check_real(node: Apply) -> None:
+    """Raise NullGradientError for a node with complex numbers."""
+    if any(getattr(v.type, "dtype", None) in COMPLEX for v in (*node.inputs, *node.outputs)):
+        raise NullGradientError(
+            f"Pushing tangents forward through {node.op}: there are none of complex numbers; pull cotangents "
+            "back",
+            node.op,
+        )
 
 
 def _is_float(variable: Any) -> bool:

@@ -2,7 +2,8 @@
 
 A gradient has the type of its variable. An integer variable has a float64 gradient, as if the
 operations on it were on real numbers; no gradient flows through an operation whose result is an
-integer or a bool.
+integer or a bool. The gradient for a complex variable is that for its real part plus i times that for its
+imaginary part; costs are real.
 """
 
 from __future__ import annotations
@@ -11,16 +12,16 @@ import warnings
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
-from engine.errors import DisconnectedInputError
+from engine.errors import DisconnectedInputError, NullGradientError
 from engine.gradient.stable_forms import leaves_of, stable_form
 from engine.graph.apply import Apply
 from engine.graph.traversal import io_toposort
 from engine.graph.user_ops import is_user_op
 from engine.graph.variables import Variable
-from engine.scalar.promotion import FLOATS
+from engine.scalar.promotion import COMPLEX, FLOATS, INEXACT
 from engine.tensor.conversion import as_tensor_variable, number
 from engine.tensor.creation import zeros_like
-from engine.tensor.elemwise import added, cast
+from engine.tensor.elemwise import added, as_gradient
 from engine.tensor.math import add
 from engine.tensor.type import TensorType
 
@@ -221,10 +222,21 @@ def _accumulate_node(
         wanted = [w and c for w, c in zip(wanted, _connected(node, given), strict=True)]
     if not any(wanted) or all(cotangent is None for cotangent in given):
         return
+    check_complex(node)
     found = node.op.pullback_wanted(node.inputs, node.outputs, given, wanted)
     for variable, is_wanted, gradient in zip(node.inputs, wanted, found, strict=True):
         if is_wanted and gradient is not None:
             _add(cotangents, variable, gradient)
+
+
+def check_complex(node: Apply) -> None:
+    """Raise NullGradientError for a node with complex numbers of an Op without derivatives of them."""
+    if is_user_op(node.op) or node.op.differentiates_complex:
+        return
+    if any(getattr(v.type, "dtype", None) in COMPLEX for v in (*node.inputs, *node.outputs)):
+        raise NullGradientError(
+            f"Taking a gradient through {node.op}: it has none of complex numbers", node.op
+        )
 
 
 def _accumulate_form(
@@ -246,6 +258,8 @@ def _accumulate_form(
 
 def _add(cotangents: dict[Variable, Any], variable: Variable, gradient: Any) -> None:
     before = cotangents.get(variable)
+    if getattr(gradient.type, "dtype", None) in COMPLEX:
+        gradient = as_gradient(gradient, variable.type.dtype)
     cotangents[variable] = gradient if before is None else added(before, gradient)
 
 
@@ -268,19 +282,19 @@ def _needed(nodes: Sequence[Apply], targets: Sequence[Variable]) -> set[Variable
 
 
 def _is_float(variable: Variable) -> bool:
-    return getattr(variable.type, "dtype", "float64") in FLOATS
+    return getattr(variable.type, "dtype", "float64") in INEXACT
 
 
 def derivative_dtype(variable: Any) -> str:
     """Return the dtype of derivatives for `variable`: its own, or float64 if that is no float."""
     dtype = getattr(variable.type, "dtype", None)
-    return dtype if dtype in FLOATS else "float64"
+    return dtype if dtype in INEXACT else "float64"
 
 
 def as_derivative(value: Any, variable: Any) -> Any:
     """Return `value` as a derivative for `variable`: cast to its dtype, or zeros for None."""
     dtype = derivative_dtype(variable)
-    return zeros_like(variable, dtype) if value is None else cast(value, dtype)
+    return zeros_like(variable, dtype) if value is None else as_gradient(value, dtype)
 
 
 def _check_connected(

@@ -24,7 +24,7 @@ from engine.graph.apply import Apply
 from engine.graph.variables import Variable
 from engine.scalar import arithmetic, exponential
 from engine.scalar.op import ScalarOp
-from engine.scalar.promotion import FLOATS
+from engine.scalar.promotion import COMPILED_FLOATS
 from engine.tensor.elemwise import Elemwise
 from engine.tensor.matching import dtype_of, is_alike, scalar_value
 from engine.tensor.math import abs as absolute
@@ -42,7 +42,7 @@ def stable_form(node: Apply) -> Any:
     if recognise is None:
         return None
     output = node.outputs[0]
-    if dtype_of(output) not in FLOATS or any(dtype_of(v) != dtype_of(output) for v in node.inputs):
+    if dtype_of(output) not in COMPILED_FLOATS or any(dtype_of(v) != dtype_of(output) for v in node.inputs):
         return None
     form = recognise(output)
     return form if form is not None and output.type.is_super(form.type) else None

@@ -32,6 +32,8 @@ class Op(ByProps):
     itypes: Sequence[Any] | None = None
     otypes: Sequence[Any] | None = None
     """The types of the inputs and outputs, or makers of such variables, of an Op without a `make_node`."""
+    differentiates_complex: ClassVar[bool] = False
+    """True for an Op of the engine whose pullback is right for complex numbers, too."""
     holds_code: ClassVar[bool] = False
     """True for an Op of the engine that runs a user's code."""
 

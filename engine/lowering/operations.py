@@ -17,7 +17,7 @@ from __future__ import annotations
 from msgspec import Struct
 
 from engine.runtime.errors import InvalidKernel
-from engine.runtime.kernel_interface import ITEM_SIZES
+from engine.runtime.kernel_interface import COMPUTED, ITEM_SIZES
 from engine.scalar.embedded import Embedded
 from engine.scalar.special import SPECIAL_FUNCTIONS
 
@@ -26,7 +26,7 @@ SIGNED = ("int64", "int32", "int16", "int8")
 UNSIGNED = ("uint64", "uint32", "uint16", "uint8")
 INTEGERS = SIGNED + UNSIGNED
 NUMBERS = FLOATS + INTEGERS
-DTYPES = tuple(ITEM_SIZES)
+DTYPES = COMPUTED
 
 
 class OperandTypes(Struct, frozen=True):
@@ -46,7 +46,8 @@ SIGNATURES = {
     **{op: OperandTypes(2, NUMBERS) for op in ("sub", "floor_div", "mod", "pow")},
     **{op: OperandTypes(2, (*INTEGERS, "bool")) for op in ("and_", "or_", "xor")},
     **{op: OperandTypes(2, DTYPES, compares=True) for op in ("lt", "le", "gt", "ge", "eq", "neq")},
-    **{op: OperandTypes(1, DTYPES) for op in ("identity", "abs", "sqr")},
+    "identity": OperandTypes(1, tuple(ITEM_SIZES)),
+    **{op: OperandTypes(1, DTYPES) for op in ("abs", "sqr")},
     **{op: OperandTypes(1, NUMBERS) for op in ("neg", "sign")},
     **{op: OperandTypes(1, FLOATS) for op in ("exp", "expm1", "log", "log1p", "sqrt", "sin", "cos", "tanh")},
     **{op: OperandTypes(1, FLOATS) for op in ("sigmoid", "softplus", "reciprocal")},
@@ -79,7 +80,7 @@ def _accepts(op: str | Embedded, arguments: tuple[str, ...], result: str) -> boo
     if isinstance(op, Embedded):
         return (op.arguments, op.result) == (arguments, result)
     if op == "cast":
-        return len(arguments) == 1 and arguments[0] in ITEM_SIZES
+        return len(arguments) == 1 and arguments[0] in COMPUTED and result in COMPUTED
     if op == "where":
         return arguments == ("bool", result, result)
     signature = SIGNATURES.get(op)

@@ -1,4 +1,6 @@
-"""PyTensor's types and values as the engine's, of the same dtype. float16 and complex numbers have none."""
+"""PyTensor's types and values as the engine's, of the same dtype. PyTensor computes with float16 and complex
+numbers.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,7 @@ from pytensor.scalar.basic import ScalarType
 from pytensor.tensor.type import TensorType
 
 import engine.tensor as pt
-from engine.scalar.promotion import DTYPES, FLOATS
+from engine.scalar.promotion import COMPILED, FLOATS
 from engine.tensor.conversion import number
 
 
@@ -22,7 +24,7 @@ def check_type(type: Any) -> None:
     # A subclass, such as a sparse matrix, has other values.
     if type.__class__ is not TensorType and type.__class__ is not ScalarType:
         raise Untranslatable(f"the engine has no {type}")
-    if type.dtype not in DTYPES:
+    if type.dtype not in COMPILED:
         raise Untranslatable(f"the engine has no {type.dtype}")
 
 

@@ -13,7 +13,7 @@ from engine import scalar
 from engine.graph import Apply, FunctionGraph, Variable
 from engine.rewriting.rewriters import NodeRewriter, Tracked
 from engine.scalar import ScalarOp
-from engine.scalar.promotion import FLOATS
+from engine.scalar.promotion import COMPILED_FLOATS
 from engine.tensor.elemwise import Elemwise, elemwise
 from engine.tensor.matching import dtype_of, operands_of, scalar_value
 
@@ -40,7 +40,7 @@ class ElementwisePattern(NodeRewriter):
 
     def transform(self, fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
         output = node.outputs[0]
-        if dtype_of(output) not in FLOATS:
+        if dtype_of(output) not in COMPILED_FLOATS:
             return None
         bindings = _match(self.pattern, output, dtype_of(output), {})
         if bindings is None:

@@ -16,6 +16,7 @@ from typing import Literal
 from msgspec import Struct, field
 
 from engine.graph import Apply, Feature, FunctionGraph, Op, Output, Variable, register_feature_callback
+from engine.scalar.embedded import has_compiled_dtypes
 
 
 class RewriteReport(Struct):
@@ -207,7 +208,13 @@ class EquilibriumGraphRewriter(GraphRewriter):
         return fgraph.toposort()
 
     def _rewrite_node(self, fgraph: FunctionGraph, node: Apply, report: RewriteReport) -> bool:
-        """Apply the first rewrite that changes `node`; return True if one did."""
+        """Apply the first rewrite that changes `node`; return True if one did.
+
+        Nodes with complex numbers or float16 stay as they are: rewrites are about numbers that kernels
+        compute.
+        """
+        if not has_compiled_dtypes(node):
+            return False
         for rewriter in self.rewriters_of(node.op):
             replacements = rewriter.transform(fgraph, node)
             if replacements and replace_outputs(fgraph, node, replacements, rewriter.name):

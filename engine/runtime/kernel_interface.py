@@ -15,8 +15,17 @@ ITEM_SIZES = {
     "uint32": 4,
     "uint16": 2,
     "uint8": 1,
+    "complex64": 8,
+    "complex128": 16,
+    "float16": 2,
 }
-"""The bytes of an element of each dtype that kernels compute with."""
+"""The bytes of an element of each dtype."""
+
+MOVED = ("complex64", "complex128", "float16")
+"""The dtypes whose elements kernels only move."""
+
+COMPUTED = tuple(dtype for dtype in ITEM_SIZES if dtype not in MOVED)
+"""The dtypes that kernels compute with."""
 
 MANY = 2**20
 """The fewest elements of a call for which other threads pay (tools/bench/threads.py)."""

@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from engine.runtime.kernel_interface import ITEM_SIZES
+from engine.runtime.kernel_interface import COMPUTED
 from engine.runtime.python_api import numpy_table
 
 _FUNCTIONS_OF_DTYPE = 365
@@ -37,7 +37,7 @@ _SIGNATURES = {
 }
 
 NUMPY_FUNCTIONS = {
-    f"numpy_{method}_{dtype}": len(types) for method, types in _SIGNATURES.items() for dtype in ITEM_SIZES
+    f"numpy_{method}_{dtype}": len(types) for method, types in _SIGNATURES.items() for dtype in COMPUTED
 }
 """The names under which kernels call them, with the number of their arguments."""
 

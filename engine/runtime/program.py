@@ -18,6 +18,7 @@ Version history
     4  results without their first rows
     5  large constants are blobs
     6  registers for the words of the eight integer dtypes
+    7  and of complex numbers and float16
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
     from engine.graph.types import Type
 
 MAGIC = b"CGPR"
-FORMAT = 6
+FORMAT = 7
 
 
 class ProgramFormatError(CachegraphError):

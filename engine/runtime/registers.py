@@ -15,5 +15,5 @@ FEWEST_FOR_PARTS = 10
 """Holds the fewest elements of a call that threads share; more than any call has if there is one thread."""
 DESCRIPTORS = {dtype: 11 + number for number, dtype in enumerate(ITEM_SIZES)}
 """Hold the words by which BIND recognizes the dtypes."""
-FIRST_FREE = 22
+FIRST_FREE = 25
 """The first register that a program may use freely."""

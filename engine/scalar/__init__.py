@@ -1,11 +1,16 @@
 """Scalar operations: the common vocabulary of elementwise operations, fused loops and kernels."""
 
+import sys
+
+from engine.errors import ComplexError
+from engine.scalar import type as variables
 from engine.scalar.arithmetic import (
     abs,
     add,
     ceil,
     floor,
     floor_div,
+    int_div,
     mod,
     mul,
     neg,
@@ -31,14 +36,35 @@ from engine.scalar.comparison import (
     minimum,
     neq,
     or_,
+    switch,
     where,
     xor,
 )
+from engine.scalar.complex_numbers import complex, conj, imag, real
 from engine.scalar.conversion import Cast, identity, second
 from engine.scalar.exponential import exp, exp2, expm1, log, log1p, log2, log10, pow, sigmoid, softplus, sqrt
 from engine.scalar.gamma import erf, erfc, gamma, gammaln, psi, tri_gamma
+from engine.scalar.makers import (
+    all_types,
+    cast,
+    complex_types,
+    complexs,
+    complexs64,
+    complexs128,
+    constant,
+    continuous_types,
+    discrete_dtypes,
+    discrete_types,
+    float_types,
+    floats,
+    get_scalar_type,
+    int_types,
+    integer_types,
+    ints,
+    uint_types,
+)
 from engine.scalar.op import ScalarOp, apply_scalar_op, as_scalar
-from engine.scalar.promotion import DTYPES
+from engine.scalar.promotion import DTYPES, upcast
 from engine.scalar.special import (
     betainc,
     betaincinv,
@@ -79,12 +105,14 @@ from engine.scalar.type import ScalarConstant, ScalarType, ScalarVariable, scala
 
 __all__ = [
     "Cast",
+    "ComplexError",
     "ScalarConstant",
     "ScalarOp",
     "ScalarType",
     "ScalarVariable",
     "abs",
     "add",
+    "all_types",
     "and_",
     "apply_scalar_op",
     "arccos",
@@ -97,9 +125,20 @@ __all__ = [
     "as_scalar",
     "betainc",
     "betaincinv",
+    "cast",
     "ceil",
+    "complex",
+    "complex_types",
+    "complexs",
+    "complexs64",
+    "complexs128",
+    "conj",
+    "constant",
+    "continuous_types",
     "cos",
     "cosh",
+    "discrete_dtypes",
+    "discrete_types",
     "eq",
     "erf",
     "erfc",
@@ -109,6 +148,8 @@ __all__ = [
     "exp",
     "exp2",
     "expm1",
+    "float_types",
+    "floats",
     "floor",
     "floor_div",
     "gamma",
@@ -118,11 +159,17 @@ __all__ = [
     "gammaincinv",
     "gammaln",
     "ge",
+    "get_scalar_type",
     "gt",
     "hyp2f1",
     "i0",
     "i1",
     "identity",
+    "imag",
+    "int_div",
+    "int_types",
+    "integer_types",
+    "ints",
     "invert",
     "isinf",
     "isnan",
@@ -148,6 +195,7 @@ __all__ = [
     "owens_t",
     "pow",
     "psi",
+    "real",
     "reciprocal",
     "round",
     "scalar_type",
@@ -160,14 +208,20 @@ __all__ = [
     "sqr",
     "sqrt",
     "sub",
+    "switch",
     "tan",
     "tanh",
     "tri_gamma",
     "true_div",
     "trunc",
+    "uint_types",
+    "upcast",
     "where",
     "xor",
 ]
+
+
+variables.operations = sys.modules[__name__]
 
 
 def __getattr__(name: str) -> ScalarType:

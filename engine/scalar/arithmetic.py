@@ -6,8 +6,19 @@ from typing import Any
 
 import numpy as np
 
+from engine.scalar.comparison import eq, where
 from engine.scalar.op import ApplyScalarOp, ScalarOp
-from engine.scalar.promotion import arithmetic, floating, numbers, same
+from engine.scalar.promotion import (
+    COMPLEX,
+    arithmetic,
+    dividing,
+    having_sign,
+    in_parts,
+    inexact,
+    numbers,
+    ordered,
+    same,
+)
 
 
 class Add(ScalarOp):
@@ -48,7 +59,7 @@ class TrueDiv(ScalarOp):
 
     name = "true_div"
     nin = 2
-    rule = staticmethod(floating)
+    rule = staticmethod(inexact)
     ufunc = np.true_divide
 
     def partial(self, index: int, inputs: Any, output: Any, cotangent: Any, apply: ApplyScalarOp) -> Any:
@@ -61,15 +72,18 @@ class FloorDiv(ScalarOp):
 
     name = "floor_div"
     nin = 2
-    rule = staticmethod(arithmetic)
+    rule = staticmethod(dividing)
     ufunc = np.floor_divide
+
+
+IntDiv = FloorDiv  # PyTensor's name
 
 
 class Mod(ScalarOp):
     """`a - b * floor_div(a, b)`, with the sign of `b`; 0 for an integer modulo 0."""
 
     nin = 2
-    rule = staticmethod(arithmetic)
+    rule = staticmethod(dividing)
     ufunc = np.remainder
 
     def partial(self, index: int, inputs: Any, output: Any, cotangent: Any, apply: ApplyScalarOp) -> Any:
@@ -91,7 +105,7 @@ class Neg(ScalarOp):
 class Reciprocal(ScalarOp):
     """`1 / a` in floating point."""
 
-    rule = staticmethod(floating)
+    rule = staticmethod(inexact)
     ufunc = np.reciprocal
 
     def partial(self, index: int, inputs: Any, output: Any, cotangent: Any, apply: ApplyScalarOp) -> Any:
@@ -109,27 +123,36 @@ class Sqr(ScalarOp):
 
 
 class Abs(ScalarOp):
-    """The absolute value."""
+    """The absolute value; of a complex number, a real one."""
 
-    rule = staticmethod(same)
+    is_holomorphic = False
+
+    rule = staticmethod(in_parts)
     ufunc = np.absolute
 
     def partial(self, index: int, inputs: Any, output: Any, cotangent: Any, apply: ApplyScalarOp) -> Any:
+        if inputs[0].type.dtype in COMPLEX:
+            return apply(mul, cotangent, _direction(inputs[0], output, apply))
         return apply(mul, cotangent, apply(sign, inputs[0]))
 
 
 class Sign(ScalarOp):
     """-1, 0, 1 or NaN; raises TypeError for bools. Its gradient is 0."""
 
-    rule = staticmethod(numbers)
+    rule = staticmethod(having_sign)
     ufunc = np.sign
+
+
+def _direction(a: Any, magnitude: Any, apply: ApplyScalarOp) -> Any:
+    """Return `a` divided by its `magnitude`, and 0 for 0."""
+    return apply(where, apply(eq, magnitude, 0), 0, apply(true_div, a, magnitude))
 
 
 add = Add()
 sub = Sub()
 mul = Mul()
 true_div = TrueDiv()
-floor_div = FloorDiv()
+floor_div = int_div = FloorDiv()
 mod = Mod()
 neg = Neg()
 reciprocal = Reciprocal()
@@ -141,28 +164,28 @@ sign = Sign()
 class Floor(ScalarOp):
     """`a` rounded down, in its dtype."""
 
-    rule = staticmethod(same)
+    rule = staticmethod(ordered)
     ufunc = np.floor
 
 
 class Ceil(ScalarOp):
     """`a` rounded up, in its dtype."""
 
-    rule = staticmethod(same)
+    rule = staticmethod(ordered)
     ufunc = np.ceil
 
 
 class Trunc(ScalarOp):
     """`a` rounded towards 0, in its dtype."""
 
-    rule = staticmethod(same)
+    rule = staticmethod(ordered)
     ufunc = np.trunc
 
 
 class Round(ScalarOp):
     """`a` rounded to the nearest whole number, ties to even, in its dtype."""
 
-    rule = staticmethod(same)
+    rule = staticmethod(ordered)
 
     def _impl(self, a: Any) -> Any:
         return np.rint(a) if np.asarray(a).dtype.kind == "f" else a

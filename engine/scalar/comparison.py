@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from engine.scalar.op import ApplyScalarOp, ScalarOp
-from engine.scalar.promotion import bits, choosing, comparing, same
+from engine.scalar.promotion import bits, choosing, comparing, ordered, ordering
 
 
 class Comparison(ScalarOp):
@@ -24,6 +24,7 @@ class LT(Comparison):
     """`a < b`."""
 
     name = "lt"
+    rule = staticmethod(ordering)
     ufunc = np.less
 
 
@@ -31,6 +32,7 @@ class LE(Comparison):
     """`a <= b`."""
 
     name = "le"
+    rule = staticmethod(ordering)
     ufunc = np.less_equal
 
 
@@ -38,6 +40,7 @@ class GT(Comparison):
     """`a > b`."""
 
     name = "gt"
+    rule = staticmethod(ordering)
     ufunc = np.greater
 
 
@@ -45,6 +48,7 @@ class GE(Comparison):
     """`a >= b`."""
 
     name = "ge"
+    rule = staticmethod(ordering)
     ufunc = np.greater_equal
 
 
@@ -121,6 +125,7 @@ class Invert(ScalarOp):
     ufunc = np.invert
 
 
+AND, OR, XOR = And, Or, Xor  # PyTensor's names
 and_ = And()
 or_ = Or()
 xor = Xor()
@@ -146,7 +151,7 @@ class Extremum(ScalarOp):
     """Base class of maximum and minimum. Of two equal arguments the first gets the whole gradient."""
 
     nin = 2
-    rule = staticmethod(same)
+    rule = staticmethod(ordered)
 
     def partial(self, index: int, inputs: Any, output: Any, cotangent: Any, apply: ApplyScalarOp) -> Any:
         return _choose(index == 0, apply(eq, output, inputs[0]), cotangent, apply)
@@ -171,6 +176,7 @@ def _choose(first: bool, condition: Any, cotangent: Any, apply: ApplyScalarOp) -
     return apply(where, condition, cotangent, 0) if first else apply(where, condition, 0, cotangent)
 
 
-where = Where()
+Switch = Where  # PyTensor's name
+where = switch = Where()
 maximum = Maximum()
 minimum = Minimum()

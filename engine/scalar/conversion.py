@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from engine.scalar.op import ApplyScalarOp, ScalarOp
-from engine.scalar.promotion import DTYPES, Signature, last, same
+from engine.scalar.promotion import COMPLEX, DTYPES, NoRule, Signature, last, same
 
 
 class Identity(ScalarOp):
@@ -36,7 +36,10 @@ class Second(ScalarOp):
 
 
 class Cast(ScalarOp):
-    """`a` as `dtype`. Floats are truncated to integers; the result of one out of range depends on the CPU."""
+    """`a` as `dtype`. Floats are truncated to integers; the result of one out of range depends on the CPU.
+
+    Raises TypeError for a complex number that is to become a real one.
+    """
 
     __props__ = ("dtype",)
 
@@ -46,6 +49,11 @@ class Cast(ScalarOp):
         self.dtype = dtype
 
     def _signature(self, dtypes: tuple[str, ...]) -> Signature:
+        if dtypes[0] in COMPLEX and self.dtype not in COMPLEX:
+            raise NoRule(
+                "would drop the imaginary part: casting from complex to real is ambiguous; consider real(), "
+                "imag(), angle() or abs()"
+            )
         return dtypes, self.dtype
 
     def _impl(self, a: Any) -> Any:

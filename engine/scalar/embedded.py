@@ -19,6 +19,7 @@ from engine.graph.apply import Apply
 from engine.graph.op import Op
 from engine.graph.user_ops import DESCRIBED, is_user_op, needs_python, without_context
 from engine.scalar.op import ScalarOp
+from engine.scalar.promotion import COMPILED
 from engine.scalar.type import scalar_type
 
 if TYPE_CHECKING:
@@ -86,8 +87,16 @@ def refused_signatures(op: Op) -> list[Signature]:
     return sorted(_refused.get(op, ()))
 
 
+def has_compiled_dtypes(node: Apply) -> bool:
+    """Return True if kernels compute with the dtypes of all inputs and outputs of `node`."""
+    variables = (*node.inputs, *node.outputs)
+    return all(getattr(variable.type, "dtype", "bool") in COMPILED for variable in variables)
+
+
 def has_loops(node: Apply) -> bool:
     """Return True if kernels compute the Elemwise `node` in their loops, user Ops in it included."""
+    if not has_compiled_dtypes(node):
+        return False
     if not needs_python(node.op):
         return True
     return not is_user_op(node.op) and _is_embedded(cast(Any, node.op).scalar_op, _dtypes(node))

@@ -11,13 +11,13 @@ from engine.graph.variables import Constant
 from engine.scalar.arithmetic import add, mul, neg, sub, true_div
 from engine.scalar.comparison import eq, where
 from engine.scalar.op import ApplyScalarOp, ScalarOp
-from engine.scalar.promotion import arithmetic, floating
+from engine.scalar.promotion import arithmetic, floating, inexact
 
 
 class Exp(ScalarOp):
     """e to the power of `a`."""
 
-    rule = staticmethod(floating)
+    rule = staticmethod(inexact)
     ufunc = np.exp
 
     def partial(self, index: int, inputs: Any, output: Any, cotangent: Any, apply: ApplyScalarOp) -> Any:
@@ -27,7 +27,7 @@ class Exp(ScalarOp):
 class Expm1(ScalarOp):
     """`exp(a) - 1`, exact near 0."""
 
-    rule = staticmethod(floating)
+    rule = staticmethod(inexact)
     ufunc = np.expm1
 
     def partial(self, index: int, inputs: Any, output: Any, cotangent: Any, apply: ApplyScalarOp) -> Any:
@@ -37,7 +37,7 @@ class Expm1(ScalarOp):
 class Log(ScalarOp):
     """The natural logarithm; NaN below 0."""
 
-    rule = staticmethod(floating)
+    rule = staticmethod(inexact)
     ufunc = np.log
 
     def partial(self, index: int, inputs: Any, output: Any, cotangent: Any, apply: ApplyScalarOp) -> Any:
@@ -47,7 +47,7 @@ class Log(ScalarOp):
 class Log1p(ScalarOp):
     """`log(1 + a)`, exact near 0."""
 
-    rule = staticmethod(floating)
+    rule = staticmethod(inexact)
     ufunc = np.log1p
 
     def partial(self, index: int, inputs: Any, output: Any, cotangent: Any, apply: ApplyScalarOp) -> Any:
@@ -90,7 +90,7 @@ softplus = Softplus()
 class Exp2(ScalarOp):
     """2 to the power of `a`."""
 
-    rule = staticmethod(floating)
+    rule = staticmethod(inexact)
     ufunc = np.exp2
 
     def partial(self, index: int, inputs: Any, output: Any, cotangent: Any, apply: ApplyScalarOp) -> Any:
@@ -100,7 +100,7 @@ class Exp2(ScalarOp):
 class Log2(ScalarOp):
     """The base-2 logarithm; NaN below 0."""
 
-    rule = staticmethod(floating)
+    rule = staticmethod(inexact)
     ufunc = np.log2
 
     def partial(self, index: int, inputs: Any, output: Any, cotangent: Any, apply: ApplyScalarOp) -> Any:
@@ -110,7 +110,7 @@ class Log2(ScalarOp):
 class Log10(ScalarOp):
     """The base-10 logarithm; NaN below 0."""
 
-    rule = staticmethod(floating)
+    rule = staticmethod(inexact)
     ufunc = np.log10
 
     def partial(self, index: int, inputs: Any, output: Any, cotangent: Any, apply: ApplyScalarOp) -> Any:
@@ -143,7 +143,7 @@ class Pow(ScalarOp):
 class Sqrt(ScalarOp):
     """The square root; NaN below 0."""
 
-    rule = staticmethod(floating)
+    rule = staticmethod(inexact)
     ufunc = np.sqrt
 
     def partial(self, index: int, inputs: Any, output: Any, cotangent: Any, apply: ApplyScalarOp) -> Any:

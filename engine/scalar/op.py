@@ -11,10 +11,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from engine.errors import ComplexError
 from engine.graph.apply import Apply
 from engine.graph.op import Op
 from engine.graph.variables import Variable
-from engine.scalar.promotion import NoRule, Signature, weak_dtype
+from engine.scalar.promotion import COMPLEX, NoRule, Signature, weak_dtype
 from engine.scalar.type import ScalarType, scalar_type
 
 ApplyScalarOp = Callable[..., Any]
@@ -35,6 +36,10 @@ class ScalarOp(Op):
     nout: int = 1
     has_own_dtypes: ClassVar[bool] = False
     """True if the argument dtypes are fixed. Python numbers then keep their own dtype, and are cast."""
+    is_holomorphic: ClassVar[bool] = True
+    """False if `partial` says itself what becomes of the cotangent of a complex number (complex_numbers.py),
+    instead of multiplying it by the derivative.
+    """
     rule: ClassVar[staticmethod[[tuple[str, ...]], Signature]]
     ufunc: ClassVar[Any] = None
 
@@ -110,7 +115,8 @@ def _signature(op: ScalarOp, dtypes: tuple[str, ...]) -> Signature:
     try:
         return op._signature(dtypes)
     except NoRule as reason:
-        raise TypeError(f"Applying {op} to ({', '.join(dtypes)}): {op} {reason}") from None
+        error = ComplexError if any(dtype in COMPLEX for dtype in dtypes) else TypeError
+        raise error(f"Applying {op} to ({', '.join(dtypes)}): {op} {reason}") from None
 
 
 def apply_scalar_op(op: ScalarOp, *inputs: Any) -> Any:
@@ -129,7 +135,7 @@ def as_scalar(value: Any) -> Any:
         raise TypeError(f"Using {value} of type {value.type} as a scalar: it is no scalar variable")
     if isinstance(value, np.generic):
         return scalar_type(value.dtype.name).make_constant(value)
-    if isinstance(value, bool | int | float):
+    if isinstance(value, _WEAK):
         return _constant(value, weak_dtype(value, ()))
     raise TypeError(
         f"Using {value!r} as a scalar: it is a {type(value).__name__}, neither a variable nor a number"
@@ -143,9 +149,9 @@ def as_scalars(values: Sequence[Any]) -> list[Any]:
     return [v if isinstance(v, Variable) else _constant(v, weak_dtype(v, strong)) for v in result]
 
 
-_WEAK = (bool, int, float)
+_WEAK = (bool, int, float, complex)
 
 
-def _constant(value: bool | int | float, dtype: str) -> Variable:
+def _constant(value: bool | int | float | complex, dtype: str) -> Variable:
     with np.errstate(all="ignore"):
         return scalar_type(dtype).make_constant(np.dtype(dtype).type(value))

@@ -2,7 +2,8 @@
 
 A rule maps the argument dtypes to the dtypes that they are cast to, and to the result's dtype. It
 raises `NoRule` with the reason if there is none. Of bools and integers, functions of reals are float64:
-numpy makes float16, which the engine lacks, of 8 bits, and float32 of 16.
+numpy makes float16 of 8 bits, and float32 of 16. Complex numbers have no order, and are never cast to
+reals: `real`, `imag`, `abs` and `angle` say what is meant.
 """
 
 from __future__ import annotations
@@ -11,12 +12,19 @@ from functools import lru_cache
 
 import numpy as np
 
-FLOATS = ("float32", "float64")
+FLOATS = ("float16", "float32", "float64")
+COMPLEX = ("complex64", "complex128")
+INEXACT = FLOATS + COMPLEX
 SIGNED = ("int8", "int16", "int32", "int64")
 UNSIGNED = ("uint8", "uint16", "uint32", "uint64")
 INTEGERS = SIGNED + UNSIGNED
 DISCRETE = ("bool", *INTEGERS)
-DTYPES = DISCRETE + FLOATS
+DTYPES = DISCRETE + INEXACT
+COMPILED_FLOATS = ("float32", "float64")
+COMPILED = DISCRETE + COMPILED_FLOATS
+"""The dtypes that kernels compute with. Elements of the others are only moved: numpy computes with them."""
+ROUNDED = ("float16", "float32", "complex64")
+"""The dtypes for which a Python number may be rounded."""
 
 Signature = tuple[tuple[str, ...], str]
 
@@ -66,18 +74,93 @@ def numbers(dtypes: tuple[str, ...]) -> Signature:
     return same(dtypes)
 
 
-def floating(dtypes: tuple[str, ...]) -> Signature:
-    """Return the rule of computing in the common float dtype; integers and bools become float64."""
+def inexact(dtypes: tuple[str, ...]) -> Signature:
+    """Return the rule of computing in the common float or complex dtype; integers and bools become
+    float64.
+    """
     dtype = common(dtypes)
-    dtype = dtype if dtype in FLOATS else "float64"
+    dtype = dtype if dtype in INEXACT else "float64"
     return (dtype,) * len(dtypes), dtype
 
 
+def floating(dtypes: tuple[str, ...]) -> Signature:
+    """Return `inexact`. Raises NoRule for complex numbers."""
+    _refuse_complex(dtypes)
+    return inexact(dtypes)
+
+
+def ordered(dtypes: tuple[str, ...]) -> Signature:
+    """Return `same`. Raises NoRule for complex numbers, which have no order."""
+    _refuse_complex(dtypes)
+    return same(dtypes)
+
+
+def dividing(dtypes: tuple[str, ...]) -> Signature:
+    """Return `arithmetic`. Raises NoRule for complex numbers, of which there is no whole quotient."""
+    _refuse_complex(dtypes)
+    return arithmetic(dtypes)
+
+
+def having_sign(dtypes: tuple[str, ...]) -> Signature:
+    """Return `numbers`. Raises NoRule for complex numbers."""
+    _refuse_complex(dtypes)
+    return numbers(dtypes)
+
+
+def _refuse_complex(dtypes: tuple[str, ...]) -> None:
+    if any(dtype in COMPLEX for dtype in dtypes):
+        raise NoRule("of complex numbers is not defined; take real, imag, abs or angle first")
+
+
+def part_of(dtype: str) -> str:
+    """Return the dtype of the real and the imaginary part of `dtype`: `dtype` itself if it is not complex."""
+    return _PARTS.get(dtype, dtype)
+
+
+_PARTS = {"complex64": "float32", "complex128": "float64"}
+
+
+def in_parts(dtypes: tuple[str, ...]) -> Signature:
+    """Return the rule of computing in the common dtype with a real number as result."""
+    arguments, dtype = same(dtypes)
+    return arguments, part_of(dtype)
+
+
+def of_complex(dtypes: tuple[str, ...]) -> Signature:
+    """Return `same`. Raises NoRule for real numbers."""
+    if any(dtype not in COMPLEX for dtype in dtypes):
+        raise NoRule("takes complex numbers; a real one is its own real part and conjugate")
+    return same(dtypes)
+
+
+def part_of_complex(dtypes: tuple[str, ...]) -> Signature:
+    """Return `in_parts`. Raises NoRule for real numbers."""
+    of_complex(dtypes)
+    return in_parts(dtypes)
+
+
+def of_parts(dtypes: tuple[str, ...]) -> Signature:
+    """Return the rule that makes complex numbers of real parts: complex64 of at most 32 bits of float and 16
+    of integer. Raises NoRule for complex parts.
+    """
+    _refuse_complex(dtypes)
+    dtype = inexact(dtypes)[1] if common(dtypes) in FLOATS else common(dtypes)
+    is_small = dtype in ("float16", "float32", "bool") or np.can_cast(dtype, "int16") or dtype == "uint16"
+    part = "float32" if is_small else "float64"
+    return (part,) * len(dtypes), "complex64" if is_small else "complex128"
+
+
 def bits(dtypes: tuple[str, ...]) -> Signature:
-    """Return `same`. Raises NoRule for floats."""
-    if common(dtypes) in FLOATS:
+    """Return `same`. Raises NoRule for floats and complex numbers."""
+    if common(dtypes) in INEXACT:
         raise NoRule("of floats is not defined; it takes bools and integers")
     return same(dtypes)
+
+
+def ordering(dtypes: tuple[str, ...]) -> Signature:
+    """Return `comparing`. Raises NoRule for complex numbers, which have no order."""
+    _refuse_complex(dtypes)
+    return comparing(dtypes)
 
 
 def comparing(dtypes: tuple[str, ...]) -> Signature:
@@ -91,7 +174,11 @@ def comparing(dtypes: tuple[str, ...]) -> Signature:
 
 
 def choosing(dtypes: tuple[str, ...]) -> Signature:
-    """Return the rule for a condition, cast to bool, followed by values of one common dtype."""
+    """Return the rule for a condition, cast to bool, followed by values of one common dtype.
+
+    Raises NoRule for a complex condition.
+    """
+    _refuse_complex(dtypes[:1])
     arguments, dtype = same(dtypes[1:])
     return ("bool", *arguments), dtype
 
@@ -101,20 +188,30 @@ def last(dtypes: tuple[str, ...]) -> Signature:
     return dtypes, dtypes[-1]
 
 
-def weak_dtype(value: bool | int | float, strong: tuple[str, ...]) -> str:
+def weak_dtype(value: bool | int | float | complex, strong: tuple[str, ...]) -> str:
     """Return the dtype of a Python number next to arguments of the dtypes `strong` (NEP 50).
 
-    An int takes their common dtype, and a float too if that is a float; otherwise int64 and float64.
-    Raises OverflowError for an integer that does not fit.
+    An int takes their common dtype, a float too if that is a float or complex, and a complex number if that
+    is complex; next to floats it is made of such. Otherwise they are int64, float64 and complex128. Raises
+    OverflowError for an integer that does not fit.
     """
     if isinstance(value, bool):
         return "bool"
     dtype = common(strong) if strong else "bool"
     if isinstance(value, float):
-        return dtype if dtype in FLOATS else "float64"
+        return dtype if dtype in INEXACT else "float64"
+    if isinstance(value, complex):
+        return (
+            dtype if dtype in COMPLEX else common_dtype("complex64", dtype if dtype in FLOATS else "float64")
+        )
     dtype = "int64" if dtype == "bool" else dtype
     if dtype in INTEGERS and value not in integer_range(dtype):
         raise OverflowError(
             f"Using the Python integer {value} as {dtype}: it is out of bounds; use a wider dtype"
         )
     return dtype
+
+
+def upcast(*dtypes: str) -> str:
+    """Return the smallest dtype that holds the values of all `dtypes`, at least one."""
+    return common(tuple([np.dtype(dtype).name for dtype in dtypes]))

@@ -9,13 +9,13 @@ import numpy as np
 from engine.scalar.arithmetic import add, mul, neg, sqr, sub, true_div
 from engine.scalar.exponential import sqrt
 from engine.scalar.op import ApplyScalarOp, ScalarOp
-from engine.scalar.promotion import floating
+from engine.scalar.promotion import floating, inexact
 
 
 class Sin(ScalarOp):
     """The sine of an angle in radians."""
 
-    rule = staticmethod(floating)
+    rule = staticmethod(inexact)
     ufunc = np.sin
 
     def partial(self, index: int, inputs: Any, output: Any, cotangent: Any, apply: ApplyScalarOp) -> Any:
@@ -25,7 +25,7 @@ class Sin(ScalarOp):
 class Cos(ScalarOp):
     """The cosine of an angle in radians."""
 
-    rule = staticmethod(floating)
+    rule = staticmethod(inexact)
     ufunc = np.cos
 
     def partial(self, index: int, inputs: Any, output: Any, cotangent: Any, apply: ApplyScalarOp) -> Any:
@@ -35,7 +35,7 @@ class Cos(ScalarOp):
 class Tanh(ScalarOp):
     """The hyperbolic tangent."""
 
-    rule = staticmethod(floating)
+    rule = staticmethod(inexact)
     ufunc = np.tanh
 
     def partial(self, index: int, inputs: Any, output: Any, cotangent: Any, apply: ApplyScalarOp) -> Any:
@@ -50,7 +50,7 @@ tanh = Tanh()
 class Tan(ScalarOp):
     """The tangent of an angle in radians."""
 
-    rule = staticmethod(floating)
+    rule = staticmethod(inexact)
     ufunc = np.tan
 
     def partial(self, index: int, inputs: Any, output: Any, cotangent: Any, apply: ApplyScalarOp) -> Any:
@@ -60,7 +60,7 @@ class Tan(ScalarOp):
 class ArcSin(ScalarOp):
     """The angle in radians whose sine is `a`; NaN outside -1 to 1."""
 
-    rule = staticmethod(floating)
+    rule = staticmethod(inexact)
     ufunc = np.arcsin
 
     def partial(self, index: int, inputs: Any, output: Any, cotangent: Any, apply: ApplyScalarOp) -> Any:
@@ -70,7 +70,7 @@ class ArcSin(ScalarOp):
 class ArcCos(ScalarOp):
     """The angle in radians whose cosine is `a`; NaN outside -1 to 1."""
 
-    rule = staticmethod(floating)
+    rule = staticmethod(inexact)
     ufunc = np.arccos
 
     def partial(self, index: int, inputs: Any, output: Any, cotangent: Any, apply: ApplyScalarOp) -> Any:
@@ -80,7 +80,7 @@ class ArcCos(ScalarOp):
 class ArcTan(ScalarOp):
     """The angle in radians whose tangent is `a`."""
 
-    rule = staticmethod(floating)
+    rule = staticmethod(inexact)
     ufunc = np.arctan
 
     def partial(self, index: int, inputs: Any, output: Any, cotangent: Any, apply: ApplyScalarOp) -> Any:
@@ -110,7 +110,7 @@ arctan2 = ArcTan2()
 class Sinh(ScalarOp):
     """The hyperbolic sine."""
 
-    rule = staticmethod(floating)
+    rule = staticmethod(inexact)
     ufunc = np.sinh
 
     def partial(self, index: int, inputs: Any, output: Any, cotangent: Any, apply: ApplyScalarOp) -> Any:
@@ -120,7 +120,7 @@ class Sinh(ScalarOp):
 class Cosh(ScalarOp):
     """The hyperbolic cosine."""
 
-    rule = staticmethod(floating)
+    rule = staticmethod(inexact)
     ufunc = np.cosh
 
     def partial(self, index: int, inputs: Any, output: Any, cotangent: Any, apply: ApplyScalarOp) -> Any:
@@ -130,7 +130,7 @@ class Cosh(ScalarOp):
 class ArcSinh(ScalarOp):
     """The number whose hyperbolic sine is `a`."""
 
-    rule = staticmethod(floating)
+    rule = staticmethod(inexact)
     ufunc = np.arcsinh
 
     def partial(self, index: int, inputs: Any, output: Any, cotangent: Any, apply: ApplyScalarOp) -> Any:
@@ -140,7 +140,7 @@ class ArcSinh(ScalarOp):
 class ArcCosh(ScalarOp):
     """The nonnegative number whose hyperbolic cosine is `a`; NaN below 1."""
 
-    rule = staticmethod(floating)
+    rule = staticmethod(inexact)
     ufunc = np.arccosh
 
     def partial(self, index: int, inputs: Any, output: Any, cotangent: Any, apply: ApplyScalarOp) -> Any:
@@ -150,7 +150,7 @@ class ArcCosh(ScalarOp):
 class ArcTanh(ScalarOp):
     """The number whose hyperbolic tangent is `a`; NaN outside -1 to 1."""
 
-    rule = staticmethod(floating)
+    rule = staticmethod(inexact)
     ufunc = np.arctanh
 
     def partial(self, index: int, inputs: Any, output: Any, cotangent: Any, apply: ApplyScalarOp) -> Any:

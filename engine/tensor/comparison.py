@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from engine.scalar.promotion import FLOATS
+from engine.scalar.promotion import INEXACT
 from engine.tensor.conversion import as_tensor_variable
 from engine.tensor.creation import ones_like
 from engine.tensor.math import abs as absolute
@@ -20,7 +20,7 @@ bitwise_and, bitwise_or, bitwise_xor, bitwise_not = and_, or_, xor, invert
 def isfinite(x: Any) -> Any:
     """Return True for each element that is neither infinite nor NaN."""
     x = as_tensor_variable(x)
-    if x.type.dtype not in FLOATS:
+    if x.type.dtype not in INEXACT:
         return ones_like(x, "bool")
     return and_(invert(isnan(x)), invert(isinf(x)))
 

@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 
 from engine.graph.variables import Constant, Variable
-from engine.scalar.promotion import weak_dtype
+from engine.scalar.promotion import COMPLEX, weak_dtype
 from engine.tensor import variable
 from engine.tensor.type import TensorType, check_dtype, is_data, is_masked, tensor_type
 from engine.tensor.variable import TensorConstant, TensorVariable
 
-_WEAK = (bool, int, float)
+_WEAK = (bool, int, float, complex)
 
 
 def constant(
@@ -46,12 +46,15 @@ def _to_array(value: Any, dtype: Any) -> np.ndarray:
         data = np.asarray(value)
     except ValueError as error:
         raise TypeError(f"Making a constant of {value!r}: numpy makes no array of it ({error})") from error
-    if data.dtype.kind not in "biuf":
+    if data.dtype.kind not in "biufc":
         raise TypeError(f"Making a constant of {value!r} ({type(value).__name__}): it is not made of numbers")
     if not isinstance(value, np.ndarray | np.generic) and data.size == 0 and dtype is None:
         data = data.astype("float64")
+    wanted = check_dtype(data.dtype if dtype is None else dtype)
+    if data.dtype.kind == "c" and wanted not in COMPLEX:
+        raise TypeError(f"Making a constant of {value!r} as {wanted}: its imaginary part would be lost")
     with np.errstate(all="ignore"):
-        return data.astype(check_dtype(data.dtype if dtype is None else dtype), copy=False)
+        return data.astype(wanted, copy=False)
 
 
 def _holds_variables(value: Sequence[Any]) -> bool:
@@ -111,16 +114,18 @@ def as_tensors(values: Sequence[Any]) -> list[Any]:
     ]
 
 
-def number(value: bool | int | float, dtype: str, ndim: int = 0) -> Any:
+def number(value: bool | int | float | complex, dtype: str, ndim: int = 0) -> Any:
     """Return a Python number as a constant of `dtype` with `ndim` axes of length 1; equal ones are shared."""
-    if isinstance(value, float):
-        return _number("float", struct.pack("<d", value), dtype, ndim)
+    if isinstance(value, float | complex):
+        kind = "complex" if isinstance(value, complex) else "float"
+        return _number(kind, struct.pack("<dd", value.real, value.imag), dtype, ndim)
     return _number("whole", int(value), dtype, ndim)
 
 
 @lru_cache(maxsize=1024)
 def _number(kind: str, bits: Any, dtype: str, ndim: int) -> TensorConstant:
-    value = struct.unpack("<d", bits)[0] if kind == "float" else bits
+    value = bits if kind == "whole" else complex(*struct.unpack("<dd", bits))
+    value = value.real if kind == "float" else value
     with np.errstate(all="ignore"):
         data = np.full((1,) * ndim, value, dtype)
     return TensorConstant(tensor_type(dtype, data.shape), data)

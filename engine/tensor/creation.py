@@ -8,11 +8,12 @@ from typing import Any
 
 import numpy as np
 
+from engine.errors import ComplexError
 from engine.graph.apply import Apply
 from engine.graph.op import Op
 from engine.graph.variables import Constant, Variable
 from engine.scalar.conversion import second
-from engine.scalar.promotion import FLOATS, common, weak_dtype
+from engine.scalar.promotion import COMPLEX, FLOATS, INEXACT, common, weak_dtype
 from engine.tensor.broadcasting import unbroadcast_axes
 from engine.tensor.conversion import as_tensor_variable, number, pad
 from engine.tensor.elemwise import apply_elemwise, cast
@@ -55,6 +56,7 @@ class Alloc(Op):
     """
 
     __props__ = ()
+    differentiates_complex = True
 
     def make_node(self, value: Any, *lengths: Any) -> Apply:
         value = as_tensor_variable(value)
@@ -89,7 +91,7 @@ class Alloc(Op):
     def pullback(self, inputs: Sequence[Any], outputs: Sequence[Any], cotangents: Sequence[Any]) -> list[Any]:
         value, gradient = inputs[0], cotangents[0]
         nothing = [None] * (len(inputs) - 1)
-        if gradient is None or value.type.dtype not in FLOATS:
+        if gradient is None or value.type.dtype not in INEXACT:
             return [None, *nothing]
         axes = unbroadcast_axes(value.type, gradient.type)
         return [sum_over(gradient, axes, keepdims=True) if axes else gradient, *nothing]
@@ -202,6 +204,8 @@ def arange(start: Any, stop: Any = None, step: Any = 1, dtype: Any = None) -> An
         start, stop = 0, start
     bounds = [_as_bound(bound) for bound in (start, stop, step)]
     found = check_dtype(dtype or common(tuple([b.type.dtype for b in bounds])))
+    if any(bound.type.dtype in COMPLEX for bound in bounds):
+        raise ComplexError("Counting from one complex number to another: they have no order")
     if not any(bound.type.dtype in FLOATS for bound in bounds):
         return cast(ARange().make_node(*bounds).outputs[0], found)
     first, last, by = (cast(bound, "float64") for bound in bounds)

@@ -9,14 +9,18 @@ from typing import Any
 
 import numpy as np
 
-from engine.scalar.promotion import FLOATS
+from engine import scalar
+from engine.scalar.promotion import COMPLEX, FLOATS
 from engine.tensor.conversion import as_tensor_variable
 from engine.tensor.creation import zeros_like
-from engine.tensor.elemwise import cast
+from engine.tensor.elemwise import apply_elemwise, cast
+from engine.tensor.elemwise import conjugate as of_complex
 from engine.tensor.math import abs as absolute
 from engine.tensor.math import (
     add,
     arctan2,
+    complex,
+    cos,
     eq,
     exp,
     floor_div,
@@ -35,6 +39,7 @@ from engine.tensor.math import (
     neg,
     neq,
     sign,
+    sin,
     softplus,
     sqr,
     sub,
@@ -88,27 +93,41 @@ def ceil_intdiv(a: Any, b: Any) -> Any:
 
 
 def real(x: Any) -> Any:
-    """Return the real part: `x` itself, as all dtypes are real."""
-    return as_tensor_variable(x)
+    """Return the real part of `x`: `x` itself if it is not complex."""
+    x = as_tensor_variable(x)
+    return apply_elemwise(scalar.real, x) if x.type.dtype in COMPLEX else x
 
 
-conj = conjugate = real
+def conj(x: Any) -> Any:
+    """Return the complex conjugate of `x`: `x` itself if it is not complex."""
+    return of_complex(as_tensor_variable(x))
+
+
+conjugate = conj
 
 
 def imag(x: Any) -> Any:
-    """Return the imaginary part: zeros."""
-    return zeros_like(x)
+    """Return the imaginary part of `x`: zeros if it is not complex."""
+    x = as_tensor_variable(x)
+    return apply_elemwise(scalar.imag, x) if x.type.dtype in COMPLEX else zeros_like(x)
 
 
 def angle(x: Any) -> Any:
-    """Return the angle of `x` in the complex plane: 0 or pi."""
+    """Return the angle of `x` in the complex plane, between -pi and pi; of real numbers 0 or pi."""
     x = as_tensor_variable(x)
-    return arctan2(zeros_like(x), x)
+    return arctan2(imag(x), real(x))
+
+
+def complex_from_polar(abs: Any, angle: Any) -> Any:
+    """Return the complex numbers of these magnitudes and angles."""
+    return complex(mul(abs, cos(angle)), mul(abs, sin(angle)))
 
 
 def nan_to_num(x: Any, nan: Any = 0.0, posinf: Any = None, neginf: Any = None) -> Any:
     """Return `x` with NaNs and infinities replaced, by default by 0 and the largest and lowest number."""
     x = as_tensor_variable(x)
+    if x.type.dtype in COMPLEX:
+        return complex(*[nan_to_num(part, nan, posinf, neginf) for part in (real(x), imag(x))])
     if x.type.dtype not in FLOATS:
         return x
     limits = np.finfo(x.type.dtype)

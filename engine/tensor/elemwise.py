@@ -19,9 +19,10 @@ from engine.graph.op import Op
 from engine.graph.variables import Constant, Variable
 from engine.scalar.arithmetic import Mul, add, mul
 from engine.scalar.comparison import Where, where
+from engine.scalar.complex_numbers import conj, real
 from engine.scalar.conversion import Cast, second
 from engine.scalar.op import ScalarOp
-from engine.scalar.promotion import FLOATS
+from engine.scalar.promotion import COMPLEX, INEXACT
 from engine.tensor.axes import numbers_of
 from engine.tensor.broadcasting import broadcast_lengths, unbroadcast_axes
 from engine.tensor.conversion import as_tensor_variable, as_tensors
@@ -32,12 +33,14 @@ class Elemwise(Op):
     """Applies `scalar_op` element by element. Inputs of lower rank get axes of length 1 in front.
 
     Raises ValueError for lengths that differ: static ones when the node is made, others when it is
-    computed. An axis of length 1 whose type does not say so does not broadcast.
+    computed. An axis of length 1 whose type does not say so does not broadcast. An `inplace_pattern` is
+    PyTensor's permission to overwrite inputs, of which no use is made; a `name` is ignored.
     """
 
     __props__ = ("scalar_op",)
+    differentiates_complex = True
 
-    def __init__(self, scalar_op: ScalarOp) -> None:
+    def __init__(self, scalar_op: ScalarOp, inplace_pattern: Any = None, name: str | None = None) -> None:
         self.scalar_op = scalar_op
 
     @property
@@ -81,10 +84,15 @@ class Elemwise(Op):
         wanted: Sequence[bool] | None,
     ) -> list[Any]:
         """Return the result of `pullback`, with None for inputs that are not `wanted`."""
-        if all(c is None or o.type.dtype not in FLOATS for c, o in zip(cotangents, outputs, strict=True)):
+        if all(c is None or o.type.dtype not in INEXACT for c, o in zip(cotangents, outputs, strict=True)):
             return [None] * len(inputs)
         branches, gradient = split(cotangents[0])
+        # The derivative of a complex function multiplies the conjugate of a cotangent.
+        turns = outputs[0].type.dtype in COMPLEX and self.scalar_op.is_holomorphic
+        if turns:
+            gradient = conjugate(gradient)
         found = self.scalar_op.derivative(inputs, outputs[0], gradient, apply_elemwise, wanted)
+        found = [conjugate(g) if turns and g is not None else g for g in found]
         return [_fit(within(branches, g), i, outputs[0]) for g, i in zip(found, inputs, strict=True)]
 
     def pushforward(self, inputs: Sequence[Any], outputs: Sequence[Any], tangents: Sequence[Any]) -> Any:
@@ -120,7 +128,10 @@ def apply_elemwise(scalar_op: ScalarOp, *inputs: Any) -> Any:
 
 
 def cast(x: Any, dtype: Any) -> Any:
-    """Return `x` cast to `dtype`, or `x` itself if it has that dtype."""
+    """Return `x` cast to `dtype`, or `x` itself if it has that dtype.
+
+    Raises TypeError for complex numbers that are to become real ones.
+    """
     x, dtype = as_tensor_variable(x), check_dtype(dtype)
     return x if x.type.dtype == dtype else apply_elemwise(Cast(dtype), x)
 
@@ -165,8 +176,25 @@ def _fit(gradient: Any, variable: Any, output: Any) -> Any:
     axes = unbroadcast_axes(variable.type, gradient.type)
     if axes:
         gradient = gradient.sum(axes, keepdims=True)
-    dtype = variable.type.dtype
-    return cast(gradient, dtype) if dtype in FLOATS and gradient.type.dtype != dtype else gradient
+    return as_gradient(gradient, variable.type.dtype)
+
+
+def as_gradient(gradient: Any, dtype: str) -> Any:
+    """Return the gradient for a variable of `dtype` in that dtype, unless it is one of integers; of a complex
+    one for a real variable, the real part. None stays None."""
+    if gradient is None:
+        return None
+    if gradient.type.dtype in COMPLEX and dtype not in COMPLEX:
+        gradient = apply_elemwise(real, gradient)
+    return cast(gradient, dtype) if dtype in INEXACT and gradient.type.dtype != dtype else gradient
+
+
+def conjugate(x: Any) -> Any:
+    """Return the conjugate of the tensor `x`: `x` itself if it is real, or what `x` is the conjugate of."""
+    if x.type.dtype not in COMPLEX:
+        return x
+    is_conjugate = x.owner is not None and getattr(x.owner.op, "scalar_op", None) == conj
+    return x.owner.inputs[0] if is_conjugate else apply_elemwise(conj, x)
 
 
 class DimShuffle(Op):
@@ -178,6 +206,7 @@ class DimShuffle(Op):
 
     __props__ = ("input_ndim", "new_order")
     view_map: ClassVar[dict[int, list[int]]] = {0: [0]}
+    differentiates_complex = True
 
     def __init__(self, input_ndim: int, new_order: Sequence[int | str]) -> None:
         self.input_ndim = int(input_ndim)

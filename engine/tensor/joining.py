@@ -11,7 +11,7 @@ import numpy as np
 from engine.graph.apply import Apply
 from engine.graph.op import Op
 from engine.scalar.arithmetic import add
-from engine.scalar.promotion import FLOATS, common, common_dtype
+from engine.scalar.promotion import INEXACT, common, common_dtype
 from engine.tensor.axes import axis_of, numbers_of
 from engine.tensor.conversion import as_tensor_variable, number
 from engine.tensor.elemwise import apply_elemwise, cast
@@ -27,6 +27,7 @@ class Join(Op):
     """
 
     __props__ = ("axis",)
+    differentiates_complex = True
 
     def __init__(self, axis: int) -> None:
         (self.axis,) = numbers_of("Making an Op along an axis", [axis])
@@ -71,7 +72,7 @@ class Join(Op):
 
     def pullback(self, inputs: Sequence[Any], outputs: Sequence[Any], cotangents: Sequence[Any]) -> list[Any]:
         gradient = cotangents[0]
-        if gradient is None or outputs[0].type.dtype not in FLOATS:
+        if gradient is None or outputs[0].type.dtype not in INEXACT:
             return [None] * len(inputs)
         start = number(0, "int64")
         found = []

@@ -20,7 +20,7 @@ _NAMES = {
     "engine.tensor.diagonal": "extract_diag identity_like fill_diagonal fill_diagonal_offset",
     "engine.tensor.elementary": "square sgn int_div log1pexp round_half_to_even tensor_copy "
     "round_half_away_from_zero iround deg2rad rad2deg divmod ceil_intdiv real conj conjugate imag angle "
-    "nan_to_num smallest largest gammau gammal chi2sf kv kn iv",
+    "complex_from_polar nan_to_num smallest largest gammau gammal chi2sf kv kn iv",
     "engine.tensor.conversion": "as_tensor",
     "engine.tensor.grids": "linspace logspace geomspace mgrid ogrid tril_indices triu_indices "
     "tril_indices_from triu_indices_from bartlett",
@@ -36,7 +36,7 @@ _NAMES = {
     "inverse_permutation ptp get_vector_length",
     "engine.tensor.several": " ".join(
         f"{prefix}{kind}"
-        for prefix in ("", "d", "f", "i", "l")
+        for prefix in ("", "d", "f", "i", "l", "c", "z")
         for kind in (
             "scalars vectors matrices rows cols tensor3s tensor4s tensor5s tensor6s tensor7s"
         ).split()

@@ -101,6 +101,7 @@ maximum = elemwise(scalar.maximum)
 minimum = elemwise(scalar.minimum)
 second = fill = elemwise(scalar.second)
 identity = elemwise(scalar.identity)
+complex = elemwise(scalar.complex)
 
 
 _LOG_HALF = -math.log(2)

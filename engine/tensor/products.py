@@ -11,9 +11,10 @@ from engine.graph.apply import Apply
 from engine.graph.op import Op
 from engine.graph.variables import Variable
 from engine.scalar.arithmetic import mul
-from engine.scalar.promotion import FLOATS, common_dtype
+from engine.scalar.complex_numbers import conj
+from engine.scalar.promotion import COMPLEX, INEXACT, common_dtype
 from engine.tensor.conversion import as_tensor_variable
-from engine.tensor.elemwise import apply_elemwise, cast, dimshuffle
+from engine.tensor.elemwise import apply_elemwise, as_gradient, dimshuffle
 from engine.tensor.shape import flatten, transpose
 from engine.tensor.type import tensor_type
 
@@ -26,6 +27,7 @@ class Dot(Op):
     """
 
     __props__ = ()
+    differentiates_complex = True
 
     def make_node(self, x: Any, y: Any) -> Apply:
         x, y = as_tensor_variable(x), as_tensor_variable(y)
@@ -59,14 +61,15 @@ class Dot(Op):
     ) -> list[Any]:
         """Return the result of `pullback`, with None for inputs that are not `wanted`."""
         gradient = cotangents[0]
-        if gradient is None or outputs[0].type.dtype not in FLOATS:
+        if gradient is None or outputs[0].type.dtype not in INEXACT:
             return [None, None]
         rules: tuple[Any, ...] = (_of_left, _of_right)
+        factors = [_conjugate(variable) for variable in inputs]
         found = [
-            rule(*inputs, gradient) if w else None
+            rule(*factors, gradient) if w else None
             for rule, w in zip(rules, wanted or (True, True), strict=True)
         ]
-        return [_as_input(g, variable) for g, variable in zip(found, inputs, strict=True)]
+        return [as_gradient(g, v.type.dtype) for g, v in zip(found, inputs, strict=True)]
 
 
 def _of_left(x: Any, y: Any, gradient: Any) -> Any:
@@ -85,10 +88,8 @@ def _outer(x: Any, y: Any) -> Any:
     return apply_elemwise(mul, dimshuffle(x, (0, "x")), dimshuffle(y, ("x", 0)))
 
 
-def _as_input(gradient: Any, variable: Variable) -> Any:
-    if gradient is None or variable.type.dtype not in FLOATS:
-        return gradient
-    return cast(gradient, variable.type.dtype)
+def _conjugate(variable: Variable) -> Any:
+    return apply_elemwise(conj, variable) if variable.type.dtype in COMPLEX else variable
 
 
 def _mismatch(x: Sequence[int | None], y: Sequence[int | None]) -> str:

@@ -8,12 +8,14 @@ from typing import Any
 
 import numpy as np
 
+from engine.errors import ComplexError
 from engine.graph.apply import Apply
 from engine.graph.op import Op
-from engine.scalar.promotion import FLOATS, common_dtype
+from engine.scalar.promotion import COMPLEX, FLOATS, INEXACT, common_dtype
 from engine.tensor.axes import axes_given, axis_of, normalize_axis, numbers_of, with_axis
 from engine.tensor.conversion import as_tensor_variable
-from engine.tensor.elemwise import cast, dimshuffle, rearranged
+from engine.tensor.elemwise import as_gradient, cast, dimshuffle, rearranged
+from engine.tensor.math import abs as absolute
 from engine.tensor.math import eq, mul, second, sqr, sqrt, sub, switch, true_div
 from engine.tensor.shape import flatten, size_over
 from engine.tensor.type import TensorType, check_dtype, tensor_type
@@ -23,7 +25,7 @@ _DEFAULT_SUM = {
     **dict.fromkeys(("bool", "int8", "int16", "int32"), "int64"),
     **dict.fromkeys(("uint8", "uint16", "uint32"), "uint64"),
 }
-_DEFAULT_ACCUMULATOR = {"float32": "float64"}
+_DEFAULT_ACCUMULATOR = {"float16": "float32", "float32": "float64", "complex64": "complex128"}
 
 
 class Reduction(Op):
@@ -75,11 +77,21 @@ class _Accumulated(Reduction):
         self.acc_dtype = check_dtype(acc_dtype)
 
     def output_dtype(self, dtype: str) -> str:
+        if any(wide in COMPLEX and narrow not in COMPLEX for wide, narrow in self._conversions(dtype)):
+            raise TypeError(
+                f"Applying {self} to elements of {dtype}, accumulated in {self.acc_dtype} and returned as "
+                f"{self.dtype}: this would drop imaginary parts; take real, imag, abs or angle first"
+            )
         return self.dtype
+
+    def _conversions(self, dtype: str) -> tuple[tuple[str, str], ...]:
+        return (dtype, self.acc_dtype), (self.acc_dtype, self.dtype)
 
 
 class Sum(_Accumulated):
     """The sum over `axis`, accumulated in `acc_dtype` and returned as `dtype`."""
+
+    differentiates_complex = True
 
     def perform(self, node: Apply, inputs: Sequence[Any], output_storage: Sequence[list[Any]]) -> None:
         with np.errstate(all="ignore"):
@@ -87,14 +99,14 @@ class Sum(_Accumulated):
             output_storage[0][0] = np.asarray(total).astype(self.dtype, copy=False)
 
     def pullback(self, inputs: Sequence[Any], outputs: Sequence[Any], cotangents: Sequence[Any]) -> list[Any]:
-        if cotangents[0] is None or self.dtype not in FLOATS:
+        if cotangents[0] is None or self.dtype not in INEXACT:
             return [None]
         x = inputs[0]
         dtype, ndim = x.type.dtype, x.type.ndim
 
         def repeated(gradient: Any) -> Any:
             gradient = self.expand(gradient, ndim)
-            return second(x, cast(gradient, dtype) if dtype in FLOATS else gradient)
+            return second(x, as_gradient(gradient, dtype))
 
         return [rearranged(cotangents[0], lambda condition: self.expand(condition, ndim), repeated)]
 
@@ -133,6 +145,11 @@ class ExtremumOver(Reduction):
     def __init__(self, axis: Any, initial: bool = False) -> None:
         super().__init__(axis)
         self.initial = bool(initial)
+
+    def output_dtype(self, dtype: str) -> str:
+        if dtype in COMPLEX:
+            raise ComplexError(f"Applying {self} to elements of {dtype}: complex numbers have no order")
+        return dtype
 
     def bounds(self, dtype: Any) -> dict[str, Any]:
         """Return the arguments by which numpy's function starts from the neutral element."""
@@ -211,14 +228,15 @@ def _accumulated_op(op: Any, axis: tuple[int, ...], dtype: str, acc_dtype: str) 
 
 
 def mean(x: Any, axis: Any = None, dtype: str | None = None, keepdims: bool = False) -> Any:
-    """Return the mean of `x` over `axis`: float32 for float32, otherwise float64, unless `dtype` is given.
+    """Return the mean of `x` over `axis`: of its own dtype for floats and complex numbers, otherwise float64,
+    unless `dtype` is given.
 
-    Raises TypeError if `dtype` is not a float.
+    Raises TypeError if `dtype` is neither a float nor complex, or drops imaginary parts.
     """
     x = as_tensor_variable(x)
     found = x.type.dtype
-    dtype = check_dtype(dtype or (found if found in FLOATS else "float64"))
-    if dtype not in FLOATS:
+    dtype = check_dtype(dtype or (found if found in INEXACT else "float64"))
+    if dtype not in INEXACT:
         raise TypeError(f"Taking the mean of {x} as {dtype}: a mean is a float")
     axes = normalize_axis(_DOING, axis, x.type.ndim)
     count = cast(size_over(x, axes), dtype)
@@ -245,7 +263,8 @@ def var(x: Any, axis: Any = None, ddof: Any = 0, keepdims: bool = False) -> Any:
     """Return the variance over `axis`: the sum of squared deviations, divided by the count minus `ddof`."""
     x = as_tensor_variable(x)
     axes = normalize_axis("Reducing a tensor", axis, x.type.ndim)
-    squares = sqr(sub(x, mean(x, axes, keepdims=True)))
+    deviations = sub(x, mean(x, axes, keepdims=True))
+    squares = sqr(absolute(deviations) if x.type.dtype in COMPLEX else deviations)
     less = ddof.item() if isinstance(ddof, np.generic | np.ndarray) and np.ndim(ddof) == 0 else ddof
     if not isinstance(less, int | float) and getattr(getattr(less, "type", None), "ndim", None) != 0:
         raise TypeError(f"Taking a variance: ddof is {ddof!r}; it must be a number")

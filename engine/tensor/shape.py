@@ -13,7 +13,7 @@ from engine.graph.apply import Apply
 from engine.graph.op import Op
 from engine.graph.variables import Constant, Variable
 from engine.scalar.arithmetic import add, mul
-from engine.scalar.promotion import FLOATS, INTEGERS, common_dtype
+from engine.scalar.promotion import INEXACT, INTEGERS, common_dtype
 from engine.tensor.axes import axes_of, axis_of, numbers_of
 from engine.tensor.conversion import as_tensor_variable, number
 from engine.tensor.elemwise import Elemwise, apply_elemwise, cast, dimshuffle
@@ -89,6 +89,7 @@ class Reshape(Op):
     """
 
     __props__ = ("ndim",)
+    differentiates_complex = True
     view_map: ClassVar[dict[int, list[int]]] = {0: [0]}
 
     def __init__(self, ndim: int) -> None:
@@ -261,6 +262,7 @@ class MakeVector(Op):
     """The vector of `dtype` whose elements are the 0-d inputs. Raises TypeError for a wider dtype."""
 
     __props__ = ("dtype",)
+    differentiates_complex = True
 
     def __init__(self, dtype: str = "int64") -> None:
         self.dtype = check_dtype(dtype)
@@ -280,7 +282,7 @@ class MakeVector(Op):
         output_storage[0][0] = np.array(list(inputs), self.dtype)
 
     def pullback(self, inputs: Sequence[Any], outputs: Sequence[Any], cotangents: Sequence[Any]) -> list[Any]:
-        if cotangents[0] is None or self.dtype not in FLOATS:
+        if cotangents[0] is None or self.dtype not in INEXACT:
             return [None] * len(inputs)
         return [_element(cotangents[0], position) for position in range(len(inputs))]
 

@@ -18,7 +18,7 @@ from engine.graph.op import Op
 from engine.graph.variables import Constant
 from engine.scalar.comparison import minimum
 from engine.scalar.conversion import second
-from engine.scalar.promotion import FLOATS, common_dtype, weak_dtype
+from engine.scalar.promotion import INEXACT, common_dtype, weak_dtype
 from engine.tensor.broadcasting import unbroadcast_axes
 from engine.tensor.conversion import as_tensor_variable, number, pad
 from engine.tensor.elemwise import apply_elemwise, cast
@@ -123,6 +123,7 @@ class Subtensor(_BasicIndexing):
     """
 
     __props__ = ("entries",)
+    differentiates_complex = True
     view_map: ClassVar[dict[int, list[int]]] = {0: [0]}
 
     def __init__(self, entries: Sequence[Entry]) -> None:
@@ -140,7 +141,7 @@ class Subtensor(_BasicIndexing):
     def pullback(self, inputs: Sequence[Any], outputs: Sequence[Any], cotangents: Sequence[Any]) -> list[Any]:
         x, *numbers = inputs
         nothing = [None] * len(numbers)
-        if cotangents[0] is None or x.type.dtype not in FLOATS:
+        if cotangents[0] is None or x.type.dtype not in INEXACT:
             return [None, *nothing]
         zeros = apply_elemwise(second, x, number(0, x.type.dtype))
         return [inc_part(self.entries, zeros, cotangents[0], numbers), *nothing]
@@ -160,6 +161,7 @@ class IncSubtensor(_BasicIndexing):
     """
 
     __props__ = ("entries", "set_instead_of_inc", "inplace")
+    differentiates_complex = True
 
     def __init__(
         self, entries: Sequence[Entry], set_instead_of_inc: bool = False, inplace: bool = False
@@ -203,7 +205,7 @@ class IncSubtensor(_BasicIndexing):
         x, y, *numbers = inputs
         gradient = cotangents[0]
         nothing = [None] * len(numbers)
-        if gradient is None or x.type.dtype not in FLOATS:
+        if gradient is None or x.type.dtype not in INEXACT:
             return [None, None, *nothing]
         of_x = gradient
         if self.set_instead_of_inc:

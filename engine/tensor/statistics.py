@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from engine.scalar.promotion import FLOATS, INTEGERS
+from engine.scalar.promotion import INEXACT, INTEGERS
 from engine.tensor.axes import axis_of, normalize_axis
 from engine.tensor.conversion import as_tensor_variable
 from engine.tensor.creation import ones_like, zeros
 from engine.tensor.elemwise import cast, dimshuffle
+from engine.tensor.elemwise import conjugate as conj
 from engine.tensor.joining import concatenate
 from engine.tensor.math import add, eq, floor_div, ge, maximum, mod, neq, sub, switch, true_div
 from engine.tensor.ordering import argmax, sort
@@ -72,14 +73,15 @@ def cov(
     parts = [_as_rows(part, rowvar) for part in (m, y) if part is not None]
     rows = concatenate(parts, 0) if len(parts) > 1 else parts[0]
     centred = sub(rows, mean(rows, 1, keepdims=True))
+    turned = conj(dimshuffle(centred, (1, 0)))
     lost = (0 if bias else 1) if ddof is None else ddof
     count = cast(sub(shape_i(rows, 1), lost), "float64")
-    return squeeze(true_div(dot(centred, dimshuffle(centred, (1, 0))), count))
+    return squeeze(true_div(dot(centred, turned), count))
 
 
 def _as_rows(part: Any, rowvar: bool) -> Any:
     part = as_tensor_variable(part)
-    part = part if part.type.dtype in FLOATS else cast(part, "float64")
+    part = part if part.type.dtype in INEXACT else cast(part, "float64")
     if part.type.ndim > 2:
         raise ValueError(f"Taking covariances of {part} of type {part.type}: it has more than 2 dimensions")
     if part.type.ndim < 2:

@@ -10,10 +10,10 @@ import numpy as np
 from engine.graph.apply import Apply
 from engine.graph.op import Op
 from engine.scalar.conversion import second
-from engine.scalar.promotion import FLOATS, INTEGERS, common_dtype
+from engine.scalar.promotion import INEXACT, INTEGERS, common_dtype
 from engine.tensor.conversion import as_tensor_variable
 from engine.tensor.creation import arange, zeros
-from engine.tensor.elemwise import apply_elemwise, cast, dimshuffle
+from engine.tensor.elemwise import apply_elemwise, as_gradient, cast, dimshuffle
 from engine.tensor.math import eq, switch
 from engine.tensor.shape import shape_i
 from engine.tensor.slicing import as_position
@@ -27,6 +27,7 @@ class AdvancedSubtensor1(Op):
     """
 
     __props__ = ()
+    differentiates_complex = True
 
     def make_node(self, x: Any, index: Any) -> Apply:
         x, index = _checked(x, index)
@@ -40,7 +41,7 @@ class AdvancedSubtensor1(Op):
 
     def pullback(self, inputs: Sequence[Any], outputs: Sequence[Any], cotangents: Sequence[Any]) -> list[Any]:
         x, index = inputs
-        if cotangents[0] is None or x.type.dtype not in FLOATS:
+        if cotangents[0] is None or x.type.dtype not in INEXACT:
             return [None, None]
         zeros = apply_elemwise(second, x, cast(as_tensor_variable(0.0), x.type.dtype))
         return [advanced_inc_subtensor1.make_node(zeros, cotangents[0], index).outputs[0], None]
@@ -59,6 +60,7 @@ class AdvancedIncSubtensor1(Op):
     """
 
     __props__ = ("set_instead_of_inc", "inplace")
+    differentiates_complex = True
 
     def __init__(self, set_instead_of_inc: bool = False, inplace: bool = False) -> None:
         self.set_instead_of_inc = bool(set_instead_of_inc)
@@ -99,14 +101,14 @@ class AdvancedIncSubtensor1(Op):
     def pullback(self, inputs: Sequence[Any], outputs: Sequence[Any], cotangents: Sequence[Any]) -> list[Any]:
         x, y, index = inputs
         gradient = cotangents[0]
-        if gradient is None or x.type.dtype not in FLOATS:
+        if gradient is None or x.type.dtype not in INEXACT:
             return [None, None, None]
         of_rows = advanced_subtensor1.make_node(gradient, index).outputs[0]
         if self.set_instead_of_inc:
             of_rows = switch(_is_last(x, index, y.type.ndim), of_rows, 0)
             nothing = zeros([shape_i(y, axis) for axis in range(y.type.ndim)], x.type.dtype)
             gradient = advanced_set_subtensor1.make_node(gradient, nothing, index).outputs[0]
-        return [gradient, cast(of_rows, y.type.dtype) if y.type.dtype in FLOATS else of_rows, None]
+        return [gradient, as_gradient(of_rows, y.type.dtype), None]
 
     def connection_pattern(self, node: Apply) -> list[list[bool]]:
         """Return that the output depends on both tensors, not on the index."""

@@ -17,7 +17,7 @@ from xxhash import xxh3_128_hexdigest
 from cachegraph.pickling.rebuilding import rebuilds_pickled
 from engine.graph.types import Type
 from engine.graph.variables import Constant
-from engine.scalar.promotion import DTYPES
+from engine.scalar.promotion import COMPLEX, DTYPES, ROUNDED
 from engine.tensor.variable import TensorConstant, TensorVariable
 
 LARGEST_CONSTANT = 32
@@ -48,7 +48,7 @@ class TensorType(Type):
         """Return `value` as an array of this type: itself if it fits, otherwise converted.
 
         An array is converted if this dtype holds all values of its own; anything else (numbers, lists) if
-        its values are exact here. A Python float may be rounded to float32. `allow_downcast` casts
+        its values are exact here. A Python float may be rounded to float32 or float16. `allow_downcast` casts
         everything, `strict` nothing. Raises TypeError for what cannot be converted, for another rank and
         for other lengths.
         """
@@ -67,13 +67,16 @@ class TensorType(Type):
     def _convert(self, value: Any, found: np.ndarray, allow_downcast: bool | None) -> np.ndarray:
         if isinstance(value, np.ndarray) and np.can_cast(found.dtype, self.numpy_dtype):
             return found.astype(self.numpy_dtype)
-        if found.dtype.kind not in "biuf":
+        if found.dtype.kind not in "biufc":
             raise TypeError(f"Using {_describe(value)} as {self}: its dtype {found.dtype} is not of numbers")
+        if found.dtype.kind == "c" and self.dtype not in COMPLEX:
+            raise TypeError(f"Using {_describe(value)} as {self}: its imaginary part would be lost")
         result = found.astype(self.numpy_dtype)
-        if allow_downcast or (type(value) is float and self.dtype == "float32" and allow_downcast is None):
+        is_number = type(value) in (float, complex)
+        if allow_downcast or (is_number and self.dtype in ROUNDED and allow_downcast is None):
             return result
         if isinstance(value, np.ndarray) or not np.array_equal(
-            found, result, equal_nan=found.dtype.kind == "f"
+            found, result, equal_nan=found.dtype.kind in "fc"
         ):
             raise TypeError(
                 f"Using {_describe(value)} as {self}: dtype {self.dtype} is expected, {found.dtype} was "

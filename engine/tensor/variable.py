@@ -286,12 +286,12 @@ class TensorVariable(Variable):
 
     @property
     def real(self) -> Any:
-        """The real parts of the elements: the tensor itself."""
+        """The real parts of the elements: the tensor itself unless it is complex."""
         return operations.real(self)
 
     @property
     def imag(self) -> Any:
-        """The imaginary parts of the elements: zeros."""
+        """The imaginary parts of the elements: zeros unless it is complex."""
         return operations.imag(self)
 
     def zeros_like(self, dtype: str | None = None) -> Any:

@@ -146,7 +146,7 @@ def internal_name(name: str) -> Any:
 
 
 def allclose(a: Any, b: Any, rtol: float | None = None, atol: float | None = None) -> bool:
-    """Return True if arrays are equal within the tolerances that PyTensor has for the narrower of their dtypes."""
+    """Return True if arrays are equal within PyTensor's tolerances for the narrower of their dtypes."""
     a, b = np.asarray(a), np.asarray(b)
     relative, absolute = next(
         (TOLERANCES[kind] for kind in TOLERANCES if kind in (a.dtype.name, b.dtype.name)), (1e-5, 1e-8)

@@ -247,12 +247,12 @@ class _KernelPrinter(Struct):
 
     def load(self, place: Place) -> LlvmValue:
         dtype = self.names.pointers[place.pointer]
-        return self.as_value(self.function.load(_stored(dtype), self.at(place), ITEM_SIZES[dtype]), dtype)
+        return self.as_value(self.function.load(_stored(dtype), self.at(place), _alignment(dtype)), dtype)
 
     def store(self, place: Place, value: LlvmValue) -> None:
         dtype = self.names.pointers[place.pointer]
         stored = self.function.convert("zext", value, BYTE) if dtype == "bool" else value
-        self.function.store(stored, self.at(place), ITEM_SIZES[dtype])
+        self.function.store(stored, self.at(place), _alignment(dtype))
 
     def as_value(self, stored: LlvmValue, dtype: str) -> LlvmValue:
         """Return a loaded element as a value: a bool is a byte in memory and a bit elsewhere."""
@@ -307,6 +307,11 @@ def _interleaved(node: Loop, lines: list[str]) -> int | None:
 def _is_in_any_order(node: Loop) -> bool:
     """Return True if no pass needs the one before it. A width would let LLVM add up what must be in turn."""
     return not node.until and all(carried.unordered for carried in node.carried)
+
+
+def _alignment(dtype: str) -> int:
+    """Return the alignment of elements: that of a double suffices for two."""
+    return min(ITEM_SIZES[dtype], 8)
 
 
 def _stored(dtype: str) -> LlvmType:

@@ -29,6 +29,10 @@ LLVM_TYPES = {
     "uint32": LlvmType("i32"),
     "uint16": LlvmType("i16"),
     "uint8": LlvmType("i8"),
+    # Elements that are only moved are words of their size.
+    "complex64": WORD,
+    "complex128": LlvmType("i128"),
+    "float16": LlvmType("i16"),
 }
 _LLVM_INTRINSICS = {
     "sqrt": "llvm.sqrt",

@@ -3,7 +3,9 @@ each node (callbacks.py).
 """
 
 from engine.graph.apply import Apply
+from engine.inner.from_graph import OpFromGraph
 from engine.inner.scan import Scan
+from engine.lowering.lower import dtype
 from engine.lowering.op_rule import OpRule, Rules
 from engine.lowering.rules.advanced_indexing import RULES as ADVANCED_INDEXING
 from engine.lowering.rules.alloc import RULES as ALLOC
@@ -16,8 +18,13 @@ from engine.lowering.rules.reduction import RULES as REDUCTION
 from engine.lowering.rules.scan import scan_rule
 from engine.lowering.rules.shape import RULES as SHAPE
 from engine.lowering.rules.slicing import RULES as SLICING
-from engine.scalar.embedded import has_loops
-from engine.tensor.elemwise import Elemwise
+from engine.scalar.embedded import has_compiled_dtypes, has_loops
+from engine.tensor.creation import Alloc
+from engine.tensor.elemwise import DimShuffle, Elemwise
+from engine.tensor.joining import Join
+from engine.tensor.shape import MakeVector, Reshape, Shape_i
+from engine.tensor.slicing import IncSubtensor, Subtensor
+from engine.tensor.subtensor import AdvancedIncSubtensor1, AdvancedSubtensor1
 
 RULES: Rules = {
     **ELEMENTWISE,
@@ -32,11 +39,26 @@ RULES: Rules = {
 }
 
 
+MOVING = (
+    *(DimShuffle, Reshape, Shape_i, MakeVector, Join, Alloc, Subtensor, AdvancedSubtensor1),
+    *(OpFromGraph, Scan),
+)
+"""The Ops that only move elements, or hold graphs: kernels do so for all dtypes."""
+
+
 def rule_of(node: Apply) -> OpRule | None:
     """Return the rule by which `node` is lowered, or None if there is none."""
     by_python = type(node.op) is Elemwise and not has_loops(node)
+    if type(node.op) not in MOVING and not has_compiled_dtypes(node) and not _sets(node):
+        by_python = True
     found = None if by_python else RULES.get(type(node.op))
     return found or python_rule(node)
+
+
+def _sets(node: Apply) -> bool:
+    """Return True if `node` sets a part of a tensor to elements of its own dtype."""
+    is_set = isinstance(node.op, IncSubtensor | AdvancedIncSubtensor1) and node.op.set_instead_of_inc
+    return is_set and dtype(node.inputs[0]) == dtype(node.inputs[1])
 
 
 RULES[Scan] = scan_rule(rule_of)

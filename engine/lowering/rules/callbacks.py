@@ -27,7 +27,7 @@ from engine.lowering.lower import Lowering, dtype
 from engine.lowering.op_rule import OpRule, Rules
 from engine.lowering.rules.elementwise import elementwise_dims
 from engine.runtime.callbacks import Callback
-from engine.runtime.kernel_interface import ITEM_SIZES
+from engine.runtime.kernel_interface import COMPUTED
 from engine.scalar.embedded import Embedded, embedded_node, refused_signatures
 from engine.tensor.elemwise import Elemwise
 from engine.tensor.type import TensorType
@@ -55,7 +55,7 @@ def _may_be_kernel(node: Apply) -> bool:
     if _signature(node) in refused_signatures(node.op):
         return False
     variables = (*node.inputs, *node.outputs)
-    return node.outputs[0].type.ndim == 0 and all(v.type.dtype in ITEM_SIZES for v in variables)
+    return node.outputs[0].type.ndim == 0 and all(v.type.dtype in COMPUTED for v in variables)
 
 
 def _signature(node: Apply) -> tuple[tuple[str, ...], tuple[int, ...]]:

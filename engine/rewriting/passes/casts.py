@@ -6,21 +6,23 @@ from engine import scalar
 from engine.graph import Apply, FunctionGraph, Variable
 from engine.rewriting.rewriters import node_rewriter
 from engine.scalar import Cast
-from engine.scalar.promotion import DTYPES, FLOATS, integer_range
+from engine.scalar.promotion import COMPLEX, DTYPES, FLOATS, INEXACT, integer_range, part_of
 from engine.tensor.elemwise import Elemwise, cast, elemwise
 from engine.tensor.matching import dtype_of
 
 CASTS = [elemwise(Cast(dtype)) for dtype in DTYPES]
 
-_EXACT_TO = {"float32": 2**24, "float64": 2**53}
+_EXACT_TO = {"float16": 2**11, "float32": 2**24, "float64": 2**53}
 """The number to which a float has all integers."""
 
 
 def _holds_exactly(dtype: str, values: str) -> bool:
     if dtype == values or values == "bool":
         return True
-    if values in FLOATS or dtype == "bool":
-        return (values, dtype) == ("float32", "float64")
+    if dtype in COMPLEX:
+        return _holds_exactly(part_of(dtype), part_of(values))
+    if values in INEXACT or dtype == "bool":
+        return dtype in FLOATS and values in FLOATS[: FLOATS.index(dtype)]
     numbers = integer_range(values)
     if dtype in FLOATS:
         return numbers[-1] <= _EXACT_TO[dtype]

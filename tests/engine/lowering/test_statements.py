@@ -9,6 +9,7 @@ from engine import scalar
 from engine.inner import Composite
 from engine.lowering.operations import check_operation
 from engine.lowering.statements import Statement, dtype_of, scalar_statements
+from engine.runtime.kernel_interface import COMPUTED
 from engine.scalar import Cast, apply_scalar_op, scalar_type
 
 I0, I1 = ("input", 0), ("input", 1)
@@ -114,8 +115,10 @@ OPS = [op for op in vars(scalar).values() if isinstance(op, scalar.ScalarOp)]
 def test_every_statement_has_the_dtypes_that_a_kernel_takes(op, dtypes):
     dtypes = tuple(dtypes[: op.nin])
     try:
-        op.signature(dtypes)
+        result = op.signature(dtypes)[1]
     except TypeError:
+        return
+    if result not in COMPUTED:
         return
     body = scalar_statements(op, dtypes)
     assert dtypes_of(body, *dtypes) == (op.signature(dtypes)[1],)

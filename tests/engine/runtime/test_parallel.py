@@ -195,7 +195,8 @@ def test_a_program_that_divides_something_else_is_refused(shared_calls):
     f(np.ones(8))
     runner = runner_of(f)
     code = runner._code.tolist()
-    at = code.index(instructions.INSTRUCTIONS["PARALLEL"].opcode)
+    opcode = instructions.INSTRUCTIONS["PARALLEL"].opcode
+    at = next(position for position in instructions._walk(code) if code[position] == opcode)
     runner._code[at + 3] = instructions.INSTRUCTIONS["HALT"].opcode
     with pytest.raises(InvalidProgram, match=f"no call that can be divided at word {at + 3}"):
         f(np.ones(8))

@@ -48,7 +48,7 @@ def test_the_error_says_what_was_found(made):
     content = pack_program(made)
     for damaged, words in [
         (b"X" + content[1:], "other bytes"),
-        (content[:4] + b"\x07" + content[5:], "format 7 where 6 is read"),
+        (content[:4] + b"\x06" + content[5:], "format 6 where 7 is read"),
         (content + b"\0", "bytes where the sections end"),
     ]:
         with pytest.raises(ProgramFormatError, match=words) as caught:
