@@ -15,8 +15,9 @@ from engine.compiling.request import FunctionRequest
 from engine.compiling.updates import Expressions, Pairs
 from engine.errors import UnusedInputError
 from engine.graph.fgraph import FrozenFunctionGraph
+from engine.graph.represented import RepresentedType
 from engine.graph.variables import Variable
-from engine.tensor.conversion import as_tensor_variable
+from engine.tensor.conversion import as_symbolic
 
 Output = Variable | Out
 
@@ -75,7 +76,8 @@ def function(
         convert=ArgumentConverter(label, variables, len(explicit), allow_input_downcast),
     )
     compiled = compile_function(FunctionRequest(graph, interface, get_mode(mode), label))
-    return Function(compiled, given, shared, label, not isinstance(outputs, Variable), keys)
+    represented = {k: v.type for k, v in enumerate(wanted) if isinstance(v.type, RepresentedType)}
+    return Function(compiled, given, shared, label, not isinstance(outputs, Variable), keys, represented)
 
 
 def _keys(outputs: Mapping[Any, Any]) -> tuple[str, ...]:
@@ -97,7 +99,7 @@ def _as_list(outputs: Any) -> list[Variable]:
             f"Making a function: outputs is {outputs!r}; it must be a variable, or a list or a dictionary "
             "of variables"
         )
-    return [as_tensor_variable(output) for output in outputs]
+    return [as_symbolic(output) for output in outputs]
 
 
 def _check_unused(graph: FrozenFunctionGraph, explicit: list[Variable], on_unused_input: str) -> None:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from importlib import import_module
 from typing import Any
 
 import numpy as np
 
+from engine.graph.types import Type
 from engine.graph.variables import Variable
 from engine.tensor.conversion import as_tensor_variable
 from engine.tensor.type import TensorType, check_dtype, is_masked, tensor_type
@@ -14,32 +16,63 @@ from engine.tensor.variable import TensorVariable
 
 
 class Container:
-    """The value of a shared variable, in `storage[0]`: a C-contiguous, aligned array of exactly `type`."""
+    """The value of a shared variable, in `storage[0]`: if it is an array, C-contiguous, aligned, of exactly
+    `type`."""
 
     __slots__ = ("storage", "type")
 
-    def __init__(self, type: TensorType, value: np.ndarray) -> None:
+    def __init__(self, type: Type, value: Any) -> None:
         self.type = type
-        self.storage: list[np.ndarray] = [value]
+        self.storage: list[Any] = [value]
 
     @property
-    def data(self) -> np.ndarray:
-        """The array."""
+    def data(self) -> Any:
+        """The value."""
         return self.storage[0]
 
-    def __getstate__(self) -> tuple[TensorType, np.ndarray]:
+    def __getstate__(self) -> tuple[Type, Any]:
         return self.type, self.storage[0]
 
-    def __setstate__(self, state: tuple[TensorType, np.ndarray]) -> None:
+    def __setstate__(self, state: tuple[Type, Any]) -> None:
         # Who pickled it may have had the array mapped from a file, of which it may be read only (joblib
         # does so).
         type, value = state
-        self.__init__(type, np.require(value, requirements=("C", "A", "W", "E")))  # type: ignore[misc]
+        if isinstance(value, np.ndarray):
+            value = np.require(value, requirements=("C", "A", "W", "E"))
+        self.__init__(type, value)  # type: ignore[misc]
 
 
-class TensorSharedVariable(TensorVariable):
-    """A tensor variable with its value in `container`; clones and copies of the graph use the same
-    container."""
+class SharedVariable(Variable):
+    """A variable with its value in `container`; clones and copies of the graph use the same container."""
+
+    __slots__ = ()
+    _default_update: Any
+    container: Container
+
+    @property
+    def default_update(self) -> Any:
+        """The expression for the value after each call of a function that uses the variable without an
+        update of its own.
+
+        None if there is none. `no_default_updates` of `function` disables it. Refuses (TypeError) an
+        expression of another type.
+        """
+        return self._default_update
+
+    @default_update.setter
+    def default_update(self, value: Any) -> None:
+        self._default_update = None if value is None else as_update(self, value, "Setting a default update")
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {
+            **super().__getstate__(),
+            "_default_update": self._default_update,
+            "container": self.container,
+        }
+
+
+class TensorSharedVariable(TensorVariable, SharedVariable):
+    """A shared variable whose value is an array."""
 
     __slots__ = ("_default_update", "allow_downcast", "container", "strict")
 
@@ -59,23 +92,10 @@ class TensorSharedVariable(TensorVariable):
         self._default_update: Any = None
         self.container: Container = container or Container(type, self._filtered(value, borrow))
 
-    @property
-    def default_update(self) -> Any:
-        """The expression for the value after each call of a function that uses the variable without an
-        update of its own.
-
-        None if there is none. `no_default_updates` of `function` disables it. Refuses (TypeError) an
-        expression of another type.
-        """
-        return self._default_update
-
-    @default_update.setter
-    def default_update(self, value: Any) -> None:
-        self._default_update = None if value is None else as_update(self, value, "Setting a default update")
-
     def get_value(self, borrow: bool = False, return_internal_type: bool = False) -> np.ndarray:
         """Return a copy of the value, or, with `borrow`, the array that the variable uses."""
-        return self.container.data if borrow else self.container.data.copy()
+        array: np.ndarray = self.container.data
+        return array if borrow else array.copy()
 
     def set_value(self, value: Any, borrow: bool = False) -> None:
         """Set the value: to a copy of `value`, or, with `borrow`, to the array itself if possible.
@@ -98,17 +118,15 @@ class TensorSharedVariable(TensorVariable):
         return copy
 
     def __getstate__(self) -> dict[str, Any]:
-        own = {
-            name: getattr(self, name) for name in ("_default_update", "allow_downcast", "container", "strict")
-        }
-        return {**super().__getstate__(), **own}
+        return {**super().__getstate__(), "allow_downcast": self.allow_downcast, "strict": self.strict}
 
 
-def as_update(variable: TensorSharedVariable, value: Any, doing: str) -> Variable:
+def as_update(variable: SharedVariable, value: Any, doing: str) -> Variable:
     """Return `value` as the update of `variable`; refuses (TypeError) a value of another type. `doing`
     begins the message."""
     try:
-        return variable.type.filter_variable(as_tensor_variable(value))
+        given = as_tensor_variable(value) if isinstance(variable.type, TensorType) else value
+        return variable.type.filter_variable(given)
     except TypeError as error:
         raise TypeError(
             f"{doing}: the update of {variable} must have its type {variable.type}; found {value!r} of type "
@@ -123,12 +141,15 @@ def shared(
     allow_downcast: bool | None = None,
     borrow: bool = False,
     shape: Sequence[int | None] | None = None,
-) -> TensorSharedVariable:
-    """Return a shared variable that holds `value`: an array, a numpy scalar or a Python number.
+) -> Any:
+    """Return a shared variable that holds `value`: an array, a numpy scalar, a Python number or a
+    generator of random numbers.
 
-    All of its lengths may change later, and no axis broadcasts; `shape` fixes lengths. With `borrow`
-    the array is not copied. Refuses (TypeError) other values.
+    All lengths of a tensor may change later, and no axis broadcasts; `shape` fixes lengths. With `borrow`
+    the value is not copied. Refuses (TypeError) other values.
     """
+    if _is_generator(value):
+        return import_module("engine.random.shared").shared_rng(value, name=name, borrow=borrow)
     if not isinstance(value, np.ndarray | np.generic | int | float):
         raise TypeError(f"Sharing {value!r} ({type(value).__name__}): an array or a number is expected")
     if is_masked(value):
@@ -137,3 +158,8 @@ def shared(
     lengths = (None,) * array.ndim if shape is None else tuple(shape)
     tensor = tensor_type(check_dtype(array.dtype), lengths)
     return TensorSharedVariable(tensor, array, name, strict, allow_downcast, borrow=borrow)
+
+
+def _is_generator(value: Any) -> bool:
+    """Return True for a generator of numpy's; numpy.random is not imported for this."""
+    return type(value).__module__.startswith("numpy.random")

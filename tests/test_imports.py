@@ -46,6 +46,8 @@ UPWARD = {
         "engine.graph",
         "engine.rewriting.pipeline",
     ): "PyTensor has `rewrite_graph` among the names of its graphs",
+    ("engine.random.type", "engine.random"): "methods of a generator in a graph are the draws",
+    ("engine.shared_variables", "engine.random.shared"): "`shared` of a generator",
 }
 """Imports of what is above, made when a method is called; they count for no cycle."""
 

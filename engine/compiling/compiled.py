@@ -92,11 +92,13 @@ class Interpreted:
     def run(self, items: tuple[Any, ...]) -> list[Any]:
         """Return the results, each in memory of its own."""
         from engine.graph.reference import evaluate
+        from engine.graph.represented import array_of, value_of
 
-        values = [self._convert(position, value) for position, value in enumerate(items)]
+        arrays = [self._convert(position, value) for position, value in enumerate(items)]
         fgraph = self.fgraph
+        values = [value_of(v, array) for v, array in zip(fgraph.inputs, arrays, strict=True)]
         results: Sequence[Any] = evaluate(fgraph.inputs, fgraph.outputs, values, fgraph.toposort())
-        return [result.copy() for result in results]
+        return [array_of(v, result).copy() for v, result in zip(fgraph.outputs, results, strict=True)]
 
     def fast_call(self, arrangement: Arrangement, general: object, returned: object) -> None:
         """Return None: every call is Python's."""

@@ -1,5 +1,5 @@
-"""User Ops that overwrite their inputs: while a graph is frozen, each is wrapped in an Op that gives it
-copies.
+"""Ops of the users' graphs that overwrite their inputs: while a graph is frozen, user Ops are wrapped in an
+Op that gives them copies, and draws of random numbers leave their generators.
 
 An Op that overwrites inputs constrains the order of nodes, merging and every rewrite, and some rewrites
 would leave no valid order. The wrapper has no destroy_map, so nothing after it has to know.
@@ -8,7 +8,7 @@ would leave no valid order. The wrapper has no destroy_map, so nothing after it 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, cast
 
 from engine.graph.apply import Apply
 from engine.graph.fgraph import FrozenFunctionGraph
@@ -48,10 +48,12 @@ class OnCopies(Op):
 
 
 def with_copies(op: Op) -> Op:
-    """Return `op`, or, if it is a user Op that overwrites inputs, or holds one, the same computation on
+    """Return `op`, or, if it overwrites inputs or holds a user Op that does, the same computation on
     copies."""
     if is_user_op(op):
         return OnCopies(op) if op.destroy_map else op
+    if hasattr(op, "without_inplace"):
+        return cast(Op, op.without_inplace())
     if not isinstance(op, HasInnerGraph):
         return op
     graph = op.fgraph

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
 from inspect import signature
-from types import SimpleNamespace
+from types import MappingProxyType, SimpleNamespace
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
 import numpy as np
@@ -17,6 +17,7 @@ from engine.errors import ArgumentError
 
 if TYPE_CHECKING:
     from engine.graph.fgraph import FunctionGraph
+    from engine.graph.represented import RepresentedType
 
 
 class HasStorage(Protocol):
@@ -69,6 +70,7 @@ class Function:
         name: str,
         returns_list: bool,
         keys: tuple[str, ...] | None = None,
+        represented: Mapping[int, RepresentedType] = MappingProxyType({}),
     ) -> None:
         self.name = name
         self.input_names = tuple(variable.name for variable in inputs)
@@ -76,6 +78,7 @@ class Function:
         self._containers = tuple(variable.container for variable in shared)
         self._returns_list = returns_list
         self._keys = keys
+        self._represented = dict(represented)
         self._defaults = {k: each.value for k, each in enumerate(inputs) if each.value is not None}
         self._has_updates = True
         self.trust_input = False
@@ -95,6 +98,7 @@ class Function:
             self._keys,
             self._has_updates,
             self._defaults,
+            self._represented,
         )
         self.__call__ = call.fastest()
         self._compiled: Compiled | None = compiled  # the last: another thread that sees it sees the rest
@@ -214,6 +218,7 @@ _OWN_STATE = (
     "_containers",
     "_returns_list",
     "_keys",
+    "_represented",
     "_defaults",
     "_has_updates",
     "trust_input",
@@ -270,7 +275,7 @@ class ArgumentConverter:
     def __call__(self, position: int, value: Any) -> np.ndarray[Any, Any]:
         expected = self.types[position]
         try:
-            array = expected.filter(value, **self.options.get(position, _AS_EVER))
+            array = self._array(expected, position, value)
         except (TypeError, ValueError) as error:
             name, is_shared = self.names[position], position >= self.n_explicit
             label = (
@@ -289,6 +294,13 @@ class ArgumentConverter:
         # plain one: what the machine reads.
         plain = np.array(array, dtype=expected.numpy_dtype, order="C", subok=False, copy=None)
         return plain if plain.flags.aligned else plain.copy()
+
+    def _array(self, expected: Any, position: int, value: Any) -> np.ndarray[Any, Any]:
+        is_represented = hasattr(expected, "to_array")
+        if is_represented and type(value) is np.ndarray:  # an earlier call left it, or converted it
+            return value
+        found = expected.filter(value, **self.options.get(position, _AS_EVER))
+        return expected.to_array(found) if is_represented else found
 
 
 _AS_EVER: dict[str, Any] = {}

@@ -9,11 +9,14 @@ from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import repeat
 from operator import itemgetter, setitem
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from weakref import ref
 
 from engine.compiling.compiled import Runner
 from engine.runtime.fast_call import RETURNS_DICT, RETURNS_LIST, RETURNS_ONE, Arrangement
+
+if TYPE_CHECKING:
+    from engine.graph.represented import RepresentedType
 
 
 class FunctionCall:
@@ -21,7 +24,8 @@ class FunctionCall:
     `storages`, and puts the new ones there.
 
     Arguments that are left out have the values `defaults`, by position. It returns the only output, or with
-    `returns_list` a list, or with `keys` a dictionary of outputs.
+    `returns_list` a list, or with `keys` a dictionary of outputs. `represented` has the types of outputs
+    whose values are no arrays, by position.
     """
 
     def __init__(
@@ -34,6 +38,7 @@ class FunctionCall:
         keys: tuple[str, ...] | None,
         has_updates: bool,
         defaults: Mapping[int, Any],
+        represented: Mapping[int, RepresentedType],
     ) -> None:
         self._defaults = defaults
         self._runner = runner
@@ -48,11 +53,14 @@ class FunctionCall:
         self._outputs = runner.outputs
         self._returns_list = returns_list
         self._keys = keys
+        self._represented = represented
         self._fast: Callable[[], Callable[..., Any] | None] = lambda: None
 
     def fastest(self) -> Callable[..., Any]:
         """Return what calls the function with the least effort: a fast call if there can be one, else
         this."""
+        if self._represented:
+            return self.__call__
         returns = (
             RETURNS_ONE if not self._returns_list else RETURNS_LIST if self._keys is None else RETURNS_DICT
         )
@@ -78,9 +86,11 @@ class FunctionCall:
         """Store the updates among `results`, and return the outputs."""
         if self._updated:
             _store(self._updated, [results[number] for number in self._new_values])
-        if not self._returns_list:
-            return results[self._outputs[0]]
         outputs = [results[number] for number in self._outputs]
+        for position, type in self._represented.items():
+            outputs[position] = type.from_array(outputs[position])
+        if not self._returns_list:
+            return outputs[0]
         return outputs if self._keys is None else dict(zip(self._keys, outputs, strict=True))
 
     def _arranged(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 OPTIMIZED = "optimized-graph"
 """The name of the blob that holds the optimized graph of a function, without its data."""
 
-_PICKLED = ("engine.graph.fgraph", "engine.scalar", "engine.tensor", "engine.inner")
+_PICKLED = ("engine.graph.fgraph", "engine.scalar", "engine.tensor", "engine.inner", "engine.random")
 """The modules of Ops, types and graphs: a stored graph may name only classes and functions of these."""
 
 

@@ -17,6 +17,7 @@ from engine.compiling.load import CompilationTally, LoadContext, load_program
 from engine.compiling.request import FunctionRequest
 from engine.errors import UndescribedOpError
 from engine.graph.fgraph import FunctionGraph
+from engine.graph.represented import RepresentedType
 from engine.runtime.execution import Execution
 
 if TYPE_CHECKING:
@@ -148,13 +149,18 @@ class Compilation:
 
     def _reference(self) -> FunctionReference | None:
         key, interface = self._key, self._request.interface
-        if key is None or self._user_ops.by_name or interface.updated:
+        if key is None or self._user_ops.by_name or interface.updated or self._has_represented():
             return None
         convert: Any = interface.convert
         named = zip(convert.names, convert.types, strict=True)
         inputs = tuple((name, type.dtype, tuple(type.shape)) for name, type in named)
         data = tuple(self._request.data)
         return FunctionReference(key.digest, key.confirmation, inputs, interface.n_outputs, data)
+
+    def _has_represented(self) -> bool:
+        """Return True if a value of an input or output is no array."""
+        outputs = [output.type for output in self._request.graph.outputs]
+        return any(isinstance(type, RepresentedType) for type in (*self._request.interface.types, *outputs))
 
     def _optimized(self) -> FunctionGraph:
         """Return the rewritten graph: as built, as stored, or rewritten now."""

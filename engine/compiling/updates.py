@@ -10,7 +10,7 @@ from engine.graph.replace import clone_replace
 from engine.graph.traversal import graph_inputs
 from engine.graph.variables import Variable
 from engine.shared_variables import as_update
-from engine.tensor.conversion import as_tensor_variable
+from engine.tensor.conversion import as_symbolic
 
 Pairs = Mapping[Any, Any] | Iterable[tuple[Any, Any]]
 
@@ -77,7 +77,7 @@ def _exclusion(no_default_updates: bool | list[Any]) -> Any:
 
 def _replacements(givens: Pairs | None) -> list[tuple[Variable, Variable]]:
     pairs = _as_pairs("givens", givens)
-    return [(old, old.type.filter_variable(as_tensor_variable(new))) for old, new in pairs]
+    return [(old, old.type.filter_variable(as_symbolic(new))) for old, new in pairs]
 
 
 def _checked(updates: Pairs | None) -> dict[Any, Variable]:

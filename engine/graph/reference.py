@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from copy import deepcopy
 from typing import Any
 
 import numpy as np
@@ -38,7 +39,7 @@ def run_node(node: Apply, inputs: Sequence[Any]) -> list[Any]:
 
 
 def _computed_by_user(node: Apply, inputs: Sequence[Any]) -> list[Any]:
-    shown = [np.array(value) if isinstance(value, np.ndarray) else value for value in inputs]
+    shown = [np.array(value) if isinstance(value, np.ndarray) else deepcopy(value) for value in inputs]
     storage: list[list[Any]] = [[None] for _ in node.outputs]
     try:
         node.op.perform(node, shown, storage)
@@ -94,7 +95,7 @@ def _value(variable: Variable, known: dict[Variable, Any]) -> Any:
     if variable in known:
         return known[variable]
     if isinstance(variable, Constant):
-        return variable.data
+        return variable.value
     if hasattr(variable, "get_value"):
         return variable.get_value(borrow=True)
     raise MissingInputError(

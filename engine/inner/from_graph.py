@@ -28,7 +28,7 @@ from engine.inner.derivatives import (
     pullback_graph,
     pushforward_graph,
 )
-from engine.tensor.conversion import as_tensor_variable
+from engine.tensor.conversion import as_symbolic
 
 
 class OpFromGraph(Op, HasInnerGraph):
@@ -118,7 +118,7 @@ class OpFromGraph(Op, HasInnerGraph):
                 f"Applying {self}: it takes {len(self.inner_inputs)} inputs, {len(inputs)} were given"
             )
         pairs = zip(inputs, self.inner_inputs, strict=True)
-        variables = [inner.type.filter_variable(as_tensor_variable(given)) for given, inner in pairs]
+        variables = [inner.type.filter_variable(as_symbolic(given)) for given, inner in pairs]
         op = self
         if any(
             _broadcast(v) != _broadcast(inner) for v, inner in zip(variables, self.inner_inputs, strict=True)
@@ -282,7 +282,7 @@ class SymbolicOp(OpFromGraph):
 
     def filter_inputs(self, *inputs: Any) -> list[Any]:
         """Return `inputs` as variables that the Op takes. Raises TypeError for others."""
-        return [as_tensor_variable(value) for value in inputs]
+        return [as_symbolic(value) for value in inputs]
 
     def make_node(self, *inputs: Any) -> Apply:
         variables = self.filter_inputs(*inputs)

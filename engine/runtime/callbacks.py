@@ -17,6 +17,7 @@ from __future__ import annotations
 import json
 from base64 import b64decode
 from collections.abc import Callable, Mapping, Sequence
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
@@ -33,8 +34,13 @@ OF_USERS = ("perform", "compiled")
 """The kinds that run user code."""
 OF_ONE_OP = (*OF_USERS, "reference")
 """The kinds that compute one node of a graph."""
-_PICKLED = ("engine.graph", "engine.scalar", "engine.tensor", "engine.inner")
+_PICKLED = ("engine.graph", "engine.scalar", "engine.tensor", "engine.inner", "engine.random")
 """The modules that the Op in a record may name."""
+_REPRESENTED = {
+    "generator": ("engine.random.type", "random_generator_type"),
+    "none": ("engine.tensor.none_type", "none_type_t"),
+}
+"""The types of values that are no arrays, by the names that records have for them."""
 
 Arrays = Sequence["np.ndarray[Any, Any]"]
 Function = Callable[[tuple[Any, ...]], Arrays]
@@ -78,7 +84,7 @@ def check_site(use: CallbackUse, site: Invocation) -> None:
     if use.kind not in OF_ONE_OP:
         return
     options = json.loads(use.options)
-    said = [[(dtype, len(shape)) for dtype, shape in options[name]] for name in ("inputs", "outputs")]
+    said = [[(dtype, len(shape)) for dtype, shape, *_ in options[name]] for name in ("inputs", "outputs")]
     if said != [[(row.dtype, len(row.dims)) for row in rows] for rows in (site.inputs, site.outputs)]:
         raise ProgramFormatError("an Op whose inputs or outputs are other arrays than its record says")
 
@@ -90,27 +96,22 @@ def _optimize(options: Any, functions: Sequence[Function], *_: object) -> Run:
 
 
 def _perform(options: Any, functions: object, ops: Mapping[str, Op], compile_call: object) -> Run:
-    from engine.graph.reference import run_node
-
-    node = _node(options, _named(options, ops))
-    return lambda arrays: run_node(node, arrays)
+    return _computing(_node(options, _named(options, ops)))
 
 
 def _reference(options: Any, *_: object) -> Run:
     from cachegraph import pickling
     from engine.graph.op import Op
-    from engine.graph.reference import run_node
 
     op = pickling.loads(b64decode(options["op"]), _PICKLED)
     if not isinstance(op, Op):
         raise ProgramFormatError(f"a {type(op).__name__} in place of an Op")
     node = _node(options, op)
+    compute = op.on_arrays(node) if hasattr(op, "on_arrays") else _computing(node)
     overwritten = {position for positions in op.destroy_map.values() for position in positions}
     if not overwritten:
-        return lambda arrays: run_node(node, arrays)
-    return lambda arrays: run_node(
-        node, [np.array(a) if k in overwritten else a for k, a in enumerate(arrays)]
-    )
+        return compute
+    return lambda arrays: compute([np.array(a) if k in overwritten else a for k, a in enumerate(arrays)])
 
 
 def _compiled(options: Any, functions: object, ops: Mapping[str, Op], compile_call: CompileCall) -> Run:
@@ -122,6 +123,21 @@ def _compiled(options: Any, functions: object, ops: Mapping[str, Op], compile_ca
         if call is None:  # numba is imported here: a function may be loaded and never called
             call = compile_call(node)
         return call(arrays)
+
+    return run
+
+
+def _computing(node: Apply) -> Run:
+    """Return the function from the arrays of the inputs of `node` to those of its outputs."""
+    from engine.graph.reference import run_node
+    from engine.graph.represented import RepresentedType, array_of, value_of
+
+    if not any(isinstance(v.type, RepresentedType) for v in (*node.inputs, *node.outputs)):
+        return lambda arrays: run_node(node, arrays)
+
+    def run(arrays: Arrays) -> Arrays:
+        values = [value_of(v, array) for v, array in zip(node.inputs, arrays, strict=True)]
+        return [array_of(v, each) for v, each in zip(node.outputs, run_node(node, values), strict=True)]
 
     return run
 
@@ -145,13 +161,23 @@ def _named(options: Any, ops: Mapping[str, Op]) -> Op:
 def _node(options: Any, op: Op) -> Apply:
     """Return the node that the callback computes: `op` on variables of the recorded types."""
     from engine.graph.apply import Apply
-    from engine.tensor.type import tensor_type
 
     inputs, outputs = (
-        [tensor_type(dtype, tuple(shape)).make_variable() for dtype, shape in options[name]]
-        for name in ("inputs", "outputs")
+        [_type(*row).make_variable() for row in options[name]] for name in ("inputs", "outputs")
     )
     return Apply(op, inputs, outputs)
+
+
+def _type(dtype: str, shape: Sequence[int | None], name: str | None = None) -> Any:
+    """Return the type that a record describes; a `name` is that of values that are no arrays."""
+    from engine.tensor.type import tensor_type
+
+    if name is None:
+        return tensor_type(dtype, tuple(shape))
+    if name not in _REPRESENTED:
+        raise ProgramFormatError(f"values of kind {name!r}, unknown to this release")
+    module, place = _REPRESENTED[name]
+    return getattr(import_module(module), place)
 
 
 class BoundInvocation:

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from engine.graph.represented import RepresentedType
 from engine.graph.variables import Constant, Variable
 from engine.scalar.promotion import COMPLEX, weak_dtype
 from engine.tensor import variable
@@ -93,6 +94,13 @@ def as_tensor_variable(
 
 
 as_tensor = as_tensor_variable
+
+
+def as_symbolic(value: Any) -> Any:
+    """Return `value` as a variable: itself if its values are no arrays, else what as_tensor_variable does."""
+    if isinstance(value, Variable) and isinstance(value.type, RepresentedType):
+        return value
+    return as_tensor_variable(value)
 
 
 def as_tensors(values: Sequence[Any]) -> list[Any]:

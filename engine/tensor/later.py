@@ -5,7 +5,11 @@ Ops that hold a graph are above this package.
 
 from __future__ import annotations
 
-MODULES = {"linalg": "engine.tensor.linalg", "signal": "engine.tensor.signal"}
+MODULES = {
+    "linalg": "engine.tensor.linalg",
+    "random": "engine.random",
+    "signal": "engine.tensor.signal",
+}
 """Modules that are names themselves."""
 
 _NAMES = {
@@ -25,6 +29,7 @@ _NAMES = {
     "engine.tensor.grids": "linspace logspace geomspace mgrid ogrid tril_indices triu_indices "
     "tril_indices_from triu_indices_from bartlett",
     "engine.tensor.joining": "Join concatenate join stack",
+    "engine.tensor.none_type": "NoneConst NoneTypeT none_type_t",
     "engine.tensor.ordering": "Argmax Argmin ArgSortOp SortOp argmax argmin argsort sort",
     "engine.tensor.products": "Dot dot matmul outer",
     "engine.tensor.quantifiers": "all any",

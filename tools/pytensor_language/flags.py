@@ -31,6 +31,7 @@ WITHOUT_EFFECT = frozenset(
         "compiler_verbose",
         "cycle_detection",
         "exception_verbosity",
+        "mode",
         "on_opt_error",
         "on_shape_error",
         "optimizer_verbose",
@@ -38,7 +39,7 @@ WITHOUT_EFFECT = frozenset(
         "traceback__limit",
     }
 )
-"""Flags that say how PyTensor reports or checks, and those that the engine has one answer to."""
+"""Flags that say how PyTensor compiles, reports or checks, and those that the engine has one answer to."""
 
 
 class Flags:

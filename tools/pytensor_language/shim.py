@@ -31,6 +31,7 @@ ENGINE: dict[str, tuple[str, ...]] = {
         "engine.graph.features.",
         "engine.rewriting",
     ),
+    "pytensor.compile.sharedvalue": ("engine.shared_variables", "engine.random.shared"),
     "pytensor.gradient": ("engine.gradient", "engine.gradient."),
     "pytensor.graph": ("engine.graph", "engine.graph.", "engine.graph.features.", "engine.rewriting"),
     "pytensor.graph.rewriting": ("engine.rewriting", "engine.rewriting.", "engine.graph.features."),
@@ -48,7 +49,7 @@ ENGINE: dict[str, tuple[str, ...]] = {
     ),
     "pytensor.tensor.rewriting": ("engine.rewriting", "engine.rewriting.passes."),
     # The same words have other meanings here: gamma, choice, norm.
-    "pytensor.tensor.random": ("engine.tensor.random",),
+    "pytensor.tensor.random": ("engine.random", "engine.random.", "engine.tensor.none_type"),
     "pytensor.tensor.signal": ("engine.tensor.signal",),
     "pytensor.tensor.fft": ("engine.tensor.fft",),
     "pytensor.tensor.fourier": (),

@@ -5,7 +5,8 @@ The program stops and has `perform` called (graph/reference.py), or the function
 numba (codegen/numba/calls.py). A function for numba that returns one number is tried as a kernel first.
 
 The options of the callback of an Op, as JSON: {"op": a user Op's name in what is stored, or one of the
-engine's, pickled, in base 64; "inputs" and "outputs": a list of [dtype, [length or null for each axis]]}.
+engine's, pickled, in base 64; "inputs" and "outputs": a list of [dtype, [length or null for each axis]]},
+for a value that is no array with the name of its type (runtime/callbacks.py) as a third item.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from typing import cast
 from cachegraph import pickling
 from engine.graph.apply import Apply
 from engine.graph.op import Op
+from engine.graph.represented import RepresentedType
 from engine.graph.user_ops import needs_python
 from engine.graph.variables import Variable
 from engine.inner.optimize_ops import Minimize, MinimizeScalar, Root, RootScalar, SolverOp
@@ -35,7 +37,7 @@ from engine.tensor.type import TensorType
 
 def python_rule(node: Apply) -> OpRule | None:
     """Return the rule by which Python computes `node`, or None if its Op has no perform() or is not one on
-    tensors.
+    values that programs hold.
 
     An Op of the engine that has no kernel is computed by its own perform(), the reference.
     """
@@ -43,7 +45,7 @@ def python_rule(node: Apply) -> OpRule | None:
         return _ELEMENTWISE
     if type(node.op).perform is Op.perform and not hasattr(node.op, "numba_function"):
         return None
-    if not all(isinstance(v.type, TensorType) for v in (*node.inputs, *node.outputs)):
+    if not all(isinstance(v.type, TensorType | RepresentedType) for v in (*node.inputs, *node.outputs)):
         return None
     return _EVALUATE if _may_be_kernel(node) else _PERFORM
 
@@ -118,8 +120,11 @@ def _callback(lowering: Lowering, node: Apply) -> Callback:
     )
 
 
-def _described(variables: Sequence[Variable]) -> list[tuple[str, tuple[int | None, ...]]]:
-    return [(variable.type.dtype, variable.type.shape) for variable in variables]
+def _described(variables: Sequence[Variable]) -> list[list[object]]:
+    return [
+        [v.type.dtype, v.type.shape, *([v.type.stored_name] if isinstance(v.type, RepresentedType) else ())]
+        for v in variables
+    ]
 
 
 def _has_known_lengths(node: Apply) -> bool:

@@ -1,8 +1,8 @@
 """Constant folding: nodes with only constant inputs are computed once, by the reference.
 
 It never reads data, and makes none: results of more than 32 elements are not folded. Neither are nodes that
-raise (they raise when they run), loops and solvers (which may take long in the reference), and user Ops:
-their results may depend on more than the inputs, so no entry may keep them.
+raise (they raise when they run), draws of random numbers, loops and solvers (which may take long in the
+reference), and user Ops: their results may depend on more than the inputs, so no entry may keep them.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import math
 import numpy as np
 
 from engine.graph import Apply, Constant, FunctionGraph, Variable
+from engine.graph.represented import RepresentedType
 from engine.graph.user_ops import needs_python
 from engine.inner.optimize_ops import SolverOp
 from engine.inner.scan import Scan
@@ -24,6 +25,8 @@ from engine.tensor.type import LARGEST_CONSTANT, is_data, tensor_type
 def constant_folding(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
     """f(constants) -> constant."""
     if isinstance(node.op, Scan | SolverOp) or needs_python(node.op):
+        return None
+    if any(isinstance(output.type, RepresentedType) for output in node.outputs):
         return None
     if not all(isinstance(variable, Constant) and not is_data(variable) for variable in node.inputs):
         return None

@@ -1,7 +1,7 @@
 """Lengths of axes, taken from the inputs of a computation: so a shape keeps no computation alive.
 
-A user Op gives lengths with `infer_shape`. It is asked about a node made of types alone (see
-`without_context`), and the answer is translated to the node at hand.
+A user Op, or a draw of random numbers, gives lengths with `infer_shape`. It is asked about a node made of
+types alone (see `without_context`), and the answer is translated to the node at hand.
 """
 
 from __future__ import annotations
@@ -12,7 +12,8 @@ from functools import reduce
 from typing import Any
 
 from engine.graph import Apply, Constant, FunctionGraph, Variable, rebuild
-from engine.graph.user_ops import is_user_op, without_context
+from engine.graph.represented import RepresentedType
+from engine.graph.user_ops import without_context
 from engine.inner.scan import Scan
 from engine.inner.special import LogSoftmax, Softmax
 from engine.rewriting.elementwise_pattern import apply_scalar
@@ -125,7 +126,7 @@ def _source(x: Variable, axis: int) -> Axis | Variable | None:
         return _source_of_scan(x, axis)
     if isinstance(op, Reshape) and is_length(inputs[1 + axis]):
         return inputs[1 + axis]
-    return inferred_length(node, x, axis) if is_user_op(op) else None
+    return inferred_length(node, x, axis)
 
 
 def _sum(lengths: list[Variable]) -> Variable:
@@ -224,7 +225,7 @@ def local_subtensor_make_vector(fgraph: FunctionGraph, node: Apply) -> list[Vari
 
 
 def inferred_length(node: Apply, x: Variable, axis: int) -> Variable | None:
-    """Return the length of `x` that its user Op's `infer_shape` gives; None if it gives none, or raises.
+    """Return the length of `x` that its Op's `infer_shape` gives; None if it gives none, or raises.
 
     Refuse (ValueError) a wrong number of shapes or lengths.
     """
@@ -246,6 +247,8 @@ def inferred_length(node: Apply, x: Variable, axis: int) -> Variable | None:
 
 def _lengths(variable: Variable) -> tuple[Any, ...]:
     """Return the lengths of `variable`: constants if its type knows them, else fresh variables."""
+    if isinstance(variable.type, RepresentedType):
+        return ()
     unknown = tensor_type("int64", ())
     return tuple(
         [
