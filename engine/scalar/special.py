@@ -21,7 +21,8 @@ from engine.scalar.op import ApplyScalarOp, ScalarOp
 from engine.scalar.promotion import floating
 
 SPECIAL_FUNCTIONS = {
-    **dict.fromkeys(("erfcx", "erfinv", "erfcinv", "ndtri_exp", "i0", "i1", "j0", "j1"), 1),
+    **dict.fromkeys(("erfcx", "erfinv", "erfcinv", "ndtri_exp"), 1),
+    **dict.fromkeys(("i0", "i0e", "i1", "i1e", "j0", "j1"), 1),
     **dict.fromkeys(("gammainc", "gammaincc", "gammaincinv", "gammainccinv"), 2),
     **dict.fromkeys(("ive", "kve", "jv", "owens_t"), 2),
     **dict.fromkeys(("betainc", "betaincinv"), 3),
@@ -66,7 +67,9 @@ erfinv = SpecialFunction("erfinv")
 erfcinv = SpecialFunction("erfcinv")
 ndtri_exp = SpecialFunction("ndtri_exp")
 i0 = SpecialFunction("i0")
+i0e = SpecialFunction("i0e")
 i1 = SpecialFunction("i1")
+i1e = SpecialFunction("i1e")
 j0 = SpecialFunction("j0")
 j1 = SpecialFunction("j1")
 gammainc = SpecialFunction("gammainc")
@@ -104,6 +107,16 @@ def _of_ndtri_exp(apply: ApplyScalarOp, output: Any, x: Any) -> Any:
 
 def _of_i0(apply: ApplyScalarOp, output: Any, x: Any) -> Any:
     return apply(i1, x)
+
+
+def _of_i0e(apply: ApplyScalarOp, output: Any, x: Any) -> Any:
+    return apply(sub, apply(i1e, x), apply(mul, apply(sign, x), output))
+
+
+def _of_i1e(apply: ApplyScalarOp, output: Any, x: Any) -> Any:
+    """Return the slope by the Bessel functions of the orders beside it: none of them divides by x."""
+    around = apply(mul, 0.5, apply(add, apply(i0e, x), apply(ive, 2, x)))
+    return apply(sub, around, apply(mul, apply(sign, x), output))
 
 
 def _of_j0(apply: ApplyScalarOp, output: Any, x: Any) -> Any:
@@ -171,6 +184,8 @@ _SLOPES: dict[tuple[str, int], Callable[..., Any]] = {
     ("erfcinv", 0): _of_erfcinv,
     ("ndtri_exp", 0): _of_ndtri_exp,
     ("i0", 0): _of_i0,
+    ("i0e", 0): _of_i0e,
+    ("i1e", 0): _of_i1e,
     ("j0", 0): _of_j0,
     ("j1", 0): _of_j1,
     ("jv", 1): _of_jv,

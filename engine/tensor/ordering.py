@@ -20,16 +20,24 @@ from engine.tensor.type import tensor_type
 
 
 class ArgSortOp(Op):
-    """The int64 positions that sort a tensor along its last axis. Equal elements keep their order."""
+    """The int64 positions that sort a tensor along its last axis.
 
-    __props__ = ()
+    Equal elements keep their order if it is `stable`, else they have the one of numpy's default sort.
+    """
+
+    __props__ = ("stable",)
+
+    def __init__(self, stable: bool = True) -> None:
+        self.stable = bool(stable)
 
     def make_node(self, x: Any) -> Apply:
         x = _with_an_axis(x)
         return Apply(self, [x], [tensor_type("int64", x.type.shape).make_variable()])
 
     def perform(self, node: Apply, inputs: Sequence[Any], output_storage: Sequence[list[Any]]) -> None:
-        output_storage[0][0] = np.argsort(inputs[0], axis=-1, kind="stable").astype("int64", copy=False)
+        output_storage[0][0] = np.argsort(inputs[0], -1, "stable" if self.stable else "quicksort").astype(
+            "int64", copy=False
+        )
 
     def pullback(self, inputs: Sequence[Any], outputs: Sequence[Any], cotangents: Sequence[Any]) -> list[Any]:
         return [None]
@@ -79,10 +87,13 @@ def _lengths(x: Any) -> list[Any]:
     return [shape_i(x, axis) for axis in range(x.type.ndim)]
 
 
-def argsort(x: Any, axis: Any = -1) -> Any:
-    """Return the positions that sort `x` along `axis`, or the flattened `x` if None. The sort is stable."""
+def argsort(x: Any, axis: Any = -1, stable: bool = True) -> Any:
+    """Return the positions that sort `x` along `axis`, or the flattened `x` if None.
+
+    Equal elements keep their order if the sort is `stable`, else they have the one of numpy's default sort.
+    """
     x, order = _with_axis_last(x, axis)
-    return dimshuffle(ArgSortOp().make_node(x).outputs[0], order)
+    return dimshuffle(ArgSortOp(stable).make_node(x).outputs[0], order)
 
 
 def sort(x: Any, axis: Any = -1) -> Any:

@@ -33,28 +33,29 @@ def sort(dtype: str) -> Kernel:
     return builder.kernel(nodes, f"sort: {dtype}")
 
 
-def argsort(dtype: str) -> Kernel:
-    """Return the kernel of the positions, int64s in output 0, that sort each row of input 0, stably.
+def argsort(dtype: str, stable: bool) -> Kernel:
+    """Return the kernel of the positions, int64s in output 0, that sort each row of input 0.
 
-    numpy's fast function leaves the order of equal elements open: the positions of each run of equal
-    elements are sorted then.
+    numpy's fast function leaves the order of equal elements open: if the sort is to be `stable`, the
+    positions of each run of equal elements are sorted then.
     """
     builder = KernelBuilder()
     _declare(builder, "x", dtype, ("input", 0))
     builder.pointer("order", "int64", ("output", 0))
     arguments = (Address(_row("x")), Address(_row("order")), Word("length"), Word("zero"))
-    row = (
+    row: tuple[Node, ...] = (
         Loop("k", 0, "length", 1, (WriteElement(_element("order", "k"), "k"),), independent=True),
         Call(f"numpy_argsort_{dtype}", arguments),
-        Loop("at", 0, "length", 1, _run(dtype), (Carried("begin", "zero", "next_begin"),)),
     )
+    if stable:
+        row += (Loop("at", 0, "length", 1, _run(dtype), (Carried("begin", "zero", "next_begin"),)),)
     nodes = (
         constant("zero", "int64", 0),
         constant("one", "int64", 1),
         Compute("last", "sub", ("length", "one"), "int64"),
         Loop("row", 0, "rows", 1, row),
     )
-    return builder.kernel(nodes, f"argsort: {dtype}")
+    return builder.kernel(nodes, f"argsort: {dtype}{' stable' * stable}")
 
 
 def _declare(builder: KernelBuilder, name: str, dtype: str, argument: tuple[str, int]) -> None:

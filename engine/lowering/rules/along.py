@@ -50,7 +50,9 @@ def _lower_argsort(lowering: Lowering, node: Apply) -> None:
     value = lowering.contiguous(lowering.value_of(node.inputs[0]))
     extents = (table.product(dims[:-1]), dims[-1])
     result = lowering.allocate(output, [value], dims, extents)
-    table.call(argsort(value.dtype), [value], [result], str(node.op), extents)
+    table.call(
+        argsort(value.dtype, cast(ArgSortOp, node.op).stable), [value], [result], str(node.op), extents
+    )
 
 
 def _lower_sort(lowering: Lowering, node: Apply) -> None:

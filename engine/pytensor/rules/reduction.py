@@ -51,9 +51,9 @@ def _sort(scope: Scope, node: Any, x: Any) -> Any:
 
 
 def _argsort(scope: Scope, node: Any, x: Any) -> Any:
-    if node.op.kind not in ("stable", "mergesort"):
-        raise Untranslatable(f"kind {node.op.kind!r} leaves the order of equal elements open")
-    return pt.argsort(x, node.op.axis)
+    if node.op.kind == "heapsort":
+        raise Untranslatable("heapsort has an order of its own for equal elements")
+    return pt.argsort(x, node.op.axis, node.op.kind in ("stable", "mergesort"))
 
 
 RULES: dict[type, Rule] = {

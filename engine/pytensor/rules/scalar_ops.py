@@ -108,7 +108,8 @@ def apply_scalar_op(scalar_op: Any, dtypes: list[str], inputs: Any) -> list[Any]
         return composite(scalar_op, inputs)
     if type(scalar_op) in LOOPS:
         return scalar_loop(scalar_op, inputs, _translated)
-    rule = RULES.get(type(scalar_op))
+    kind = type(scalar_op)
+    rule = RULES.get(kind) or _OF_PYMC.get((kind.__module__, kind.__qualname__))
     if rule is None:
         raise Untranslatable(f"there is no rule for {scalar_op}")
     return [rule(scalar_op, dtypes[0], *inputs)]
@@ -197,6 +198,11 @@ _GIVEN = {
 }
 
 LOOPS = (ScalarLoop, psm.Grad2F1Loop)
+_OF_PYMC: dict[tuple[str, str], ScalarRule] = {
+    ("pymc.distributions.dist_math", "I0e"): _in_result(pt.i0e),
+    ("pymc.distributions.dist_math", "I1e"): _in_result(pt.i1e),
+}
+"""The rules for PyMC's scalar Ops by module and name, so that PyMC is not imported for them."""
 RULES: dict[type, ScalarRule] = {
     **{op: _in_result(function) for op, function in _COMPUTED.items()},
     **{op: _folded(function) for op, function in _FOLDED.items()},

@@ -55,7 +55,7 @@ def sum_over(dims, rank=2):
         sum_over((0,)),
         reduction("max", [MATRIX], [EXP], ("value", 0), 2, (0,), "float64", "float64", True),
         sort("float64"),
-        argsort("float32"),
+        argsort("float32", True),
         position_of_extreme("max", "int64", True),
     ],
     ids=lambda kernel: kernel.summary,

@@ -24,8 +24,6 @@ from tests.engine.pytensor.models import MODELS
 
 LEFT: dict[str, set[str]] = {
     "grid_process": {"Eigh"},
-    "matrices": {"ArgSortOp"},
-    "odd_densities": {"I0e", "I1e"},
 }
 """The Ops of a density and its gradient that PyTensor computes, by model. In all others there is none."""
 

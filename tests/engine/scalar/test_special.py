@@ -27,7 +27,9 @@ EXACT = {
     "gammainc": lambda k, x: mpmath.gammainc(k, 0, x, regularized=True),
     "gammaincc": lambda k, x: mpmath.gammainc(k, x, regularized=True),
     "i0": lambda x: mpmath.besseli(0, x),
+    "i0e": lambda x: mpmath.besseli(0, x) * mpmath.exp(-abs(x)),
     "i1": lambda x: mpmath.besseli(1, x),
+    "i1e": lambda x: mpmath.besseli(1, x) * mpmath.exp(-abs(x)),
     "j0": lambda x: mpmath.besselj(0, x),
     "j1": lambda x: mpmath.besselj(1, x),
     "jv": mpmath.besselj,
@@ -77,7 +79,7 @@ def test_values_are_close_to_mpmaths(name, point):
     np.testing.assert_allclose(found, expected, rtol=1e-13)
 
 
-@pytest.mark.parametrize("name", ["erfcx", "erfinv", "erfcinv", "i0", "j0", "j1"])
+@pytest.mark.parametrize("name", ["erfcx", "erfinv", "erfcinv", "i0", "i0e", "i1e", "j0", "j1"])
 def test_slopes_of_one_number(name):
     verify_grad(lambda x: getattr(pt, name)(x), [np.array([0.2, 0.45, 0.9])], n_tests=1)
 

@@ -48,6 +48,16 @@ def test_positions_of_equal_elements_ascend(dtype, distinct, kernels_once):
     np.testing.assert_array_equal(found, np.argsort(value, axis=-1, kind="stable"))
 
 
+def test_positions_that_may_change_places_are_those_of_numpys_default(kernels_once):
+    x = pt.dmatrix("x")
+    value = RANDOM.integers(-5, 5, (2, 300)).astype(float)
+    functions = [
+        engine.function([x], pt.argsort(x, stable=False), mode=mode) for mode in ("FAST_RUN", "NUMPY")
+    ]
+    for found in (function(value) for function in functions):
+        np.testing.assert_array_equal(found, np.argsort(value))
+
+
 def test_special_values_are_sorted_as_numpys(kernels_once):
     value = np.array([np.nan, np.inf, 5e-324, -np.inf, -0.0, np.nan, 1.0, 0.0, -1e308] * 9)
     x = pt.dvector("x")
