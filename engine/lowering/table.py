@@ -40,6 +40,10 @@ _NEUTRAL = {"ADD": 0, "ADDSAT": 0, "SUB": 0, "MUL": 1, "MULSAT": 1, "FLOORDIV": 
 _COMMUTATIVE = ("ADD", "ADDSAT", "MUL", "MULSAT", "MAX", "MIN")
 
 
+_LOADS = {"int64": "LOAD64", "int32": "LOAD32", "bool": "LOAD8"}
+"""The instruction that reads a number of each dtype that lengths may depend on."""
+
+
 class Table:
     """The registers, arithmetic, buffers and steps of a program. Equal arithmetic has one register."""
 
@@ -196,14 +200,14 @@ class Table:
         return Value(pointer, value.dtype, tuple(dims), stage, strides, value.buffer)
 
     def load(self, value: Value, at_once: bool) -> int:
-        """Return the register of the integer scalar `value`; `at_once` if no kernel here writes it."""
+        """Return the register of the 0-d `value`, of a dtype of _LOADS; `at_once` if no kernel writes it."""
         stage = value.stage if at_once else value.stage + 1
         register = self.new(stage)
         if value.buffer is not None:
             value.buffer.is_loaded = True
             self._note_use(value.buffer, stage)
             self._loads.append((region_of(stage), value.buffer))
-        self.emit("LOAD64" if value.dtype == "int64" else "LOAD32", (register, value.pointer), stage)
+        self.emit(_LOADS[value.dtype], (register, value.pointer), stage)
         return register
 
     def call(

@@ -37,7 +37,7 @@ _NAMES = {
     "shape_padaxis atleast_Nd atleast_1d atleast_2d atleast_3d is_flat broadcast_to broadcast_arrays "
     "broadcast_shape flip roll repeat tile horizontal_stack vertical_stack stacklists join_dims "
     "split_dims slice_at_axis",
-    "engine.tensor.searching": "searchsorted take take_along_axis nonzero_values compress "
+    "engine.tensor.searching": "SearchsortedOp searchsorted take take_along_axis nonzero_values compress "
     "inverse_permutation ptp get_vector_length",
     "engine.tensor.several": " ".join(
         f"{prefix}{kind}"

@@ -2,24 +2,57 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
+from engine.graph.apply import Apply
+from engine.graph.op import Op
 from engine.graph.variables import Variable
-from engine.scalar.promotion import INTEGERS
+from engine.scalar.promotion import INTEGERS, common_dtype
 from engine.tensor.axes import axis_of
 from engine.tensor.conversion import as_tensor_variable
-from engine.tensor.creation import arange, zeros
+from engine.tensor.creation import arange
 from engine.tensor.elemwise import cast, dimshuffle
-from engine.tensor.joining import concatenate
 from engine.tensor.masks import flatnonzero, nonzero
-from engine.tensor.math import clip, ge, invert, lt, mod, sub
-from engine.tensor.ordering import argsort
-from engine.tensor.reduction import cumsum
+from engine.tensor.math import clip, mod, sub
 from engine.tensor.reduction import max as largest
 from engine.tensor.reduction import min as smallest
-from engine.tensor.shape import flatten, reshape, shape_i
+from engine.tensor.shape import flatten, shape_i
+from engine.tensor.type import tensor_type
 
 _EVERYTHING = slice(None)
+
+
+class SearchsortedOp(Op):
+    """The int64 places in a sorted vector where the elements of a tensor belong.
+
+    A place is the number of smaller elements, with `side` "right" of smaller or equal ones. NaN comes last.
+    """
+
+    __props__ = ("side",)
+
+    def __init__(self, side: str = "left") -> None:
+        if side not in ("left", "right"):
+            raise ValueError(f"Searching a sorted vector: side is {side!r}; it must be 'left' or 'right'")
+        self.side = side
+
+    def make_node(self, x: Any, v: Any) -> Apply:
+        x, v = as_tensor_variable(x), as_tensor_variable(v)
+        if x.type.ndim != 1:
+            raise ValueError(f"Searching {x} of type {x.type}: it must be a vector")
+        dtype = common_dtype(x.type.dtype, v.type.dtype)
+        inputs = [cast(x, dtype), cast(v, dtype)]
+        return Apply(self, inputs, [tensor_type("int64", v.type.shape).make_variable()])
+
+    def perform(self, node: Apply, inputs: Sequence[Any], output_storage: Sequence[list[Any]]) -> None:
+        x, v = inputs
+        side: Any = self.side
+        output_storage[0][0] = np.asarray(np.searchsorted(x, v, side), "int64")
+
+    def pullback(self, inputs: Sequence[Any], outputs: Sequence[Any], cotangents: Sequence[Any]) -> list[Any]:
+        return [None, None]
 
 
 def searchsorted(x: Any, v: Any, side: str = "left", sorter: Any = None) -> Any:
@@ -29,11 +62,7 @@ def searchsorted(x: Any, v: Any, side: str = "left", sorter: Any = None) -> Any:
     It is the number of elements that are smaller, with `side` "right" smaller or equal. If `x` is not
     sorted, the result means nothing.
     """
-    if side not in ("left", "right"):
-        raise ValueError(f"Searching a sorted vector: side is {side!r}; it must be 'left' or 'right'")
-    x, v = as_tensor_variable(x), as_tensor_variable(v)
-    if x.type.ndim != 1:
-        raise ValueError(f"Searching {x} of type {x.type}: it must be a vector")
+    x = as_tensor_variable(x)
     if sorter is not None:
         order = as_tensor_variable(sorter)
         if order.type.ndim != 1 or order.type.dtype not in INTEGERS:
@@ -41,19 +70,7 @@ def searchsorted(x: Any, v: Any, side: str = "left", sorter: Any = None) -> Any:
                 f"Searching {x}: the sorter {order} of type {order.type} is no vector of integers"
             )
         x = x[order]
-    found = _ranks(x, flatten(v), side == "right")
-    return reshape(found, [shape_i(v, axis) for axis in range(v.type.ndim)])
-
-
-def _ranks(x: Any, v: Any, after_equal: bool) -> Any:
-    """Return, for each element of the vector `v`, how many of `x` a stable sort of both puts before it."""
-    order = argsort(concatenate([x, v] if after_equal else [v, x]))
-    count = shape_i(x if after_equal else v, 0)
-    is_of_x = lt(order, count) if after_equal else ge(order, count)
-    before = cumsum(cast(is_of_x, "int64"))
-    (places,) = nonzero(invert(is_of_x))
-    source = sub(order[places], count) if after_equal else order[places]
-    return zeros((shape_i(v, 0),), "int64")[source].set(before[places])
+    return SearchsortedOp(side).make_node(x, v).outputs[0]
 
 
 def take(x: Any, indices: Any, axis: int | None = None, mode: str = "raise") -> Any:

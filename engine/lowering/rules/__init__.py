@@ -18,6 +18,8 @@ from engine.lowering.rules.reduction import RULES as REDUCTION
 from engine.lowering.rules.scan import scan_rule
 from engine.lowering.rules.shape import RULES as SHAPE
 from engine.lowering.rules.slicing import RULES as SLICING
+from engine.lowering.rules.vectors import RULES as VECTORS
+from engine.lowering.rules.vectors import has_rows
 from engine.scalar.embedded import has_compiled_dtypes, has_loops
 from engine.tensor.creation import Alloc
 from engine.tensor.elemwise import DimShuffle, Elemwise
@@ -36,6 +38,7 @@ RULES: Rules = {
     **ALONG,
     **ALLOC,
     **CALLBACKS,
+    **VECTORS,
 }
 
 
@@ -48,7 +51,7 @@ MOVING = (
 
 def rule_of(node: Apply) -> OpRule | None:
     """Return the rule by which `node` is lowered, or None if there is none."""
-    by_python = type(node.op) is Elemwise and not has_loops(node)
+    by_python = has_rows(node) or (type(node.op) is Elemwise and not has_loops(node))
     if type(node.op) not in MOVING and not has_compiled_dtypes(node) and not _sets(node):
         by_python = True
     found = None if by_python else RULES.get(type(node.op))

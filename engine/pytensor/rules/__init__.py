@@ -19,6 +19,7 @@ from engine.pytensor.rules.linalg import RULES as LINALG
 from engine.pytensor.rules.reduction import RULES as REDUCTION
 from engine.pytensor.rules.scan import RULES as SCAN
 from engine.pytensor.rules.shape import RULES as SHAPE
+from engine.pytensor.rules.vectors import RULES as VECTORS
 from engine.pytensor.scope import Rule
 
 RULES: dict[type, Rule] = {
@@ -30,6 +31,7 @@ RULES: dict[type, Rule] = {
     **BLOCKWISE,
     **CHECKS,
     **SCAN,
+    **VECTORS,
 }
 
 

@@ -1,5 +1,5 @@
-"""Convolutions over the last axis, or the last two. Python computes them: numpy's `convolve`, which sums
-directly, and SciPy's, which may use Fourier transforms.
+"""Convolutions over the last axis, or the last two. A kernel computes those of two vectors, Python others: by
+numpy's `convolve`, which sums directly, and SciPy's, which may use Fourier transforms.
 """
 
 from __future__ import annotations

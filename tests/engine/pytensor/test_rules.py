@@ -30,6 +30,23 @@ n, index = pt.lscalar("n"), pt.lvector("index")
 bytes_ = pt.vector("bytes_", dtype="int8")
 
 
+def places_in_a_sorted_vector() -> Case:
+    given = np.array([-1.0, 0.5, 0.5, 2.0, np.nan])
+    outputs = [pt.searchsorted(x, m), pt.searchsorted(x, m, side="right"), pt.searchsorted(x, 0.5)]
+    outputs += [pt.searchsorted(x[::-1], m, sorter=index), pt.searchsorted(x, index)]
+    return [x, m, index], outputs, [given, M / 4, np.arange(5)[::-1]]
+
+
+def convolutions() -> Case:
+    made = [pt.signal.convolve1d(x, x[:n], mode=mode) for mode in ("full", "valid", "same")]
+    rows = pt.signal.convolve1d(m, x[None, :n])
+    return [x, m, n], [*made, *pt.grad(made[1].sum(), [x]), rows], [M[0], M, 2]
+
+
+def convolution_with_nothing() -> Case:
+    return [x], [pt.signal.convolve1d(x, x[:0])], [X]
+
+
 def axes() -> Case:
     dropped = pt.tensor("d", shape=(1, None, None))
     outputs = [
@@ -292,6 +309,9 @@ CASES: list[Callable[[], Case]] = [
     largest_of_nothing_with_a_start,
     largest_of_nothing,
     order,
+    places_in_a_sorted_vector,
+    convolutions,
+    convolution_with_nothing,
     new_tensors,
     joined_and_split,
     split_that_does_not_fit,
