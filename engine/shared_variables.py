@@ -150,7 +150,7 @@ def shared(
     """
     if _is_generator(value):
         return import_module("engine.random.shared").shared_rng(value, name=name, borrow=borrow)
-    if not isinstance(value, np.ndarray | np.generic | int | float):
+    if not isinstance(value, np.ndarray | np.generic | int | float | complex):
         raise TypeError(f"Sharing {value!r} ({type(value).__name__}): an array or a number is expected")
     if is_masked(value):
         raise TypeError("Sharing a masked array: its mask would be lost; fill it first")

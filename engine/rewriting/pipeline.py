@@ -12,7 +12,7 @@ from engine.graph.rewrite_query import RewriteDatabaseQuery
 from engine.rewriting.database import Description, EquilibriumDB, SequenceDB
 from engine.rewriting.inner_graphs import GraphStore, InlineGraphs, InnerGraphs, OptimizeInnerGraphs
 from engine.rewriting.merge import MergeOptimizer
-from engine.rewriting.passes import arithmetic, axes, casts, fills, shapes, slices, sums
+from engine.rewriting.passes import arithmetic, axes, casts, checks, fills, shapes, slices, sums
 from engine.rewriting.passes.branches import LazyBranches
 from engine.rewriting.passes.constant_folding import constant_folding
 from engine.rewriting.passes.fusion import FusionOptimizer, RecomputeForReductions
@@ -24,6 +24,8 @@ from engine.rewriting.scans import CLEAN, ScanDB, ScanRewriter
 
 CANONICALIZE: tuple[NodeRewriter, ...] = (
     local_gradient_control,
+    checks.local_remove_useless_assert,
+    checks.local_specify_shape_known,
     constant_folding,
     shapes.local_shape_i,
     shapes.local_subtensor_make_vector,

@@ -94,6 +94,13 @@ def _length(site: Site, registers: Registers) -> Description:
     )
 
 
+def _specified(site: Site, registers: Registers) -> Description:
+    found, due = (
+        tuple(registers[int(dim)] if dim else None for dim in dims.split(",")) for dims in site.about
+    )
+    return AssertionError, f"Got shape {found}, expected {due}."
+
+
 def _dot(site: Site, registers: Registers) -> Description:
     return ValueError, (
         f"shapes do not match: the dims that are summed over have lengths {registers[2]} and {registers[3]}"
@@ -195,6 +202,7 @@ _DESCRIPTIONS: dict[str, Callable[[Site, Registers], Description]] = {
     "negative": _negative,
     "length": _length,
     "dot": _dot,
+    "specified": _specified,
     "rows": _rows,
     "index": _index,
     "step": _step,

@@ -18,6 +18,7 @@ _NAMES = {
     "engine.tensor.comparison": "equal not_equal less less_equal greater greater_equal bitwise_and "
     "bitwise_or bitwise_xor bitwise_not isfinite isposinf isneginf isclose allclose",
     "engine.tensor.conditional": "ifelse",
+    "engine.tensor.checks": "SpecifyShape specify_shape",
     "engine.tensor.constants": "pi e euler_gamma inf nan newaxis",
     "engine.tensor.contractions": "dense_dot tensordot vecdot matvec vecmat",
     "engine.tensor.creation": "empty empty_like",

@@ -12,6 +12,7 @@ from engine.lowering.rules.alloc import RULES as ALLOC
 from engine.lowering.rules.along import RULES as ALONG
 from engine.lowering.rules.callbacks import RULES as CALLBACKS
 from engine.lowering.rules.callbacks import python_rule
+from engine.lowering.rules.checks import RULES as CHECKS
 from engine.lowering.rules.elementwise import RULES as ELEMENTWISE
 from engine.lowering.rules.linalg import RULES as LINALG
 from engine.lowering.rules.reduction import RULES as REDUCTION
@@ -21,6 +22,7 @@ from engine.lowering.rules.slicing import RULES as SLICING
 from engine.lowering.rules.vectors import RULES as VECTORS
 from engine.lowering.rules.vectors import has_rows
 from engine.scalar.embedded import has_compiled_dtypes, has_loops
+from engine.tensor.checks import Assert, CheckAndRaise, SpecifyShape
 from engine.tensor.creation import Alloc
 from engine.tensor.elemwise import DimShuffle, Elemwise
 from engine.tensor.joining import Join
@@ -38,13 +40,14 @@ RULES: Rules = {
     **ALONG,
     **ALLOC,
     **CALLBACKS,
+    **CHECKS,
     **VECTORS,
 }
 
 
 MOVING = (
     *(DimShuffle, Reshape, Shape_i, MakeVector, Join, Alloc, Subtensor, AdvancedSubtensor1),
-    *(OpFromGraph, Scan),
+    *(OpFromGraph, Scan, CheckAndRaise, Assert, SpecifyShape),
 )
 """The Ops that only move elements, or hold graphs: kernels do so for all dtypes."""
 

@@ -90,7 +90,7 @@ def _evaluation(function: Embedded) -> Kernel:
 
 def _lower_perform(lowering: Lowering, node: Apply) -> None:
     if any(map(lowering.is_needed, node.outputs)) or not _has_known_lengths(node):
-        lowering.invoke(node, _callback(lowering, node), [[None] * v.type.ndim for v in node.outputs])
+        lowering.invoke(node, callback_of(lowering, node), [[None] * v.type.ndim for v in node.outputs])
         return
     for output in node.outputs:
         lowering.dims[output] = tuple(map(lowering.table.constant, output.type.shape))
@@ -99,12 +99,13 @@ def _lower_perform(lowering: Lowering, node: Apply) -> None:
 def _lower_elementwise(lowering: Lowering, node: Apply) -> None:
     dims = elementwise_dims(lowering, node)
     if any(map(lowering.is_needed, node.outputs)):
-        lowering.invoke(node, _callback(lowering, node), [dims] * len(node.outputs))
+        lowering.invoke(node, callback_of(lowering, node), [dims] * len(node.outputs))
         return
     lowering.dims.update(dict.fromkeys(node.outputs, dims))
 
 
-def _callback(lowering: Lowering, node: Apply) -> Callback:
+def callback_of(lowering: Lowering, node: Apply) -> Callback:
+    """Return the callback that computes `node` by its Op's perform(), or numba function."""
     is_reference = not needs_python(node.op)
     options = {
         "op": b64encode(pickling.dumps(node.op)).decode() if is_reference else lowering.name_of(node.op),

@@ -1,0 +1,192 @@
+"""Checks that a function makes when it runs: conditions, and lengths."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+
+from engine.graph.apply import Apply
+from engine.graph.op import Op
+from engine.graph.variables import Constant
+from engine.scalar.promotion import INTEGERS
+from engine.tensor.conversion import as_tensor_variable
+from engine.tensor.elemwise import cast
+from engine.tensor.type import static_shape, tensor_type
+
+_MOST_PRINTED = 30
+
+
+class CheckAndRaise(Op):
+    """Returns its first input if all others, conditions, are true; else it raises `exc_type(msg)`.
+
+    The check is made where the value is used, not where its shape is. Raises ValueError unless `exc_type`
+    is a class of exceptions.
+    """
+
+    __props__: tuple[str, ...] | None = ("msg", "exc_type")
+    view_map: ClassVar[dict[int, list[int]]] = {0: [0]}
+    differentiates_complex = True
+    holds_code = True  # the class of the exception
+
+    def __init__(self, exc_type: type[Exception], msg: str = "") -> None:
+        if not (isinstance(exc_type, type) and issubclass(exc_type, Exception)):
+            raise ValueError(f"Making a check that raises {exc_type!r}: it must be a subclass of Exception")
+        self.exc_type = exc_type
+        self.msg = msg
+
+    def make_node(self, value: Any, *conditions: Any) -> Apply:
+        value = as_tensor_variable(value)
+        found = [cast(as_tensor_variable(condition), "bool") for condition in conditions]
+        for condition in found:
+            if condition.type.ndim != 0:
+                raise TypeError(
+                    f"Checking {condition} of type {condition.type}: a condition has 0 dimensions; "
+                    "take all() of it"
+                )
+        return Apply(self, [value, *found], [value.type.make_variable()])
+
+    def perform(self, node: Apply, inputs: Sequence[Any], output_storage: Sequence[list[Any]]) -> None:
+        value, *conditions = inputs
+        if not all(conditions):
+            raise self.exc_type(self.msg)
+        output_storage[0][0] = value
+
+    def infer_shape(self, fgraph: None, node: Apply, input_shapes: Sequence[Any]) -> list[Any]:
+        """Return the shape of the value."""
+        return [input_shapes[0]]
+
+    def pullback(self, inputs: Sequence[Any], outputs: Sequence[Any], cotangents: Sequence[Any]) -> list[Any]:
+        return [cotangents[0], *([None] * (len(inputs) - 1))]
+
+    def pushforward(self, inputs: Sequence[Any], outputs: Sequence[Any], tangents: Sequence[Any]) -> Any:
+        return [tangents[0]]
+
+    def connection_pattern(self, node: Apply) -> list[list[bool]]:
+        """Return that the output depends on the value, not on the conditions."""
+        return [[True], *([False] for _ in node.inputs[1:])]
+
+    def __str__(self) -> str:
+        return f"{type(self).__name__}{{raises={self.exc_type.__name__}, msg='{self._shortened}'}}"
+
+    __repr__ = __str__
+
+    @property
+    def _shortened(self) -> str:
+        return self.msg if len(self.msg) <= _MOST_PRINTED else f"{self.msg[: _MOST_PRINTED - 3]}..."
+
+
+class Assert(CheckAndRaise):
+    """A check that raises AssertionError."""
+
+    __props__ = ("msg", "exc_type")
+
+    def __init__(self, msg: str = "PyTensor Assert failed!") -> None:
+        super().__init__(AssertionError, msg)
+
+    def __str__(self) -> str:
+        return f"Assert{{msg='{self._shortened}'}}"
+
+    __repr__ = __str__
+
+
+assert_op = Assert()
+
+
+class SpecifyShape(Op):
+    """Returns its first input, whose lengths along `axes` must be the others; else it raises AssertionError.
+
+    The output's type has those lengths that are constants. The check is made where the value or the shape of
+    the output is used.
+    """
+
+    __props__ = ("axes",)
+    view_map: ClassVar[dict[int, list[int]]] = {0: [0]}
+    differentiates_complex = True
+
+    def __init__(self, axes: Sequence[int]) -> None:
+        self.axes = tuple(axes)
+
+    def make_node(self, x: Any, *lengths: Any) -> Apply:
+        x = as_tensor_variable(x)
+        given = [as_tensor_variable(length) for length in lengths]
+        for length in given:
+            if length.type.dtype not in INTEGERS or length.type.ndim != 0:
+                raise TypeError(
+                    f"Specifying a length of {x} by {length} of type {length.type}: shape values must be "
+                    "integers"
+                )
+        given = [cast(length, "int64") for length in given]
+        return Apply(self, [x, *given], [tensor_type(x.type.dtype, self._static(x, given)).make_variable()])
+
+    def _static(self, x: Any, lengths: Sequence[Any]) -> tuple[int | None, ...]:
+        static = list(x.type.shape)
+        for axis, length in zip(self.axes, lengths, strict=True):
+            if static[axis] is None and isinstance(length, Constant):
+                static[axis] = int(length.data)
+        return static_shape(static)
+
+    def perform(self, node: Apply, inputs: Sequence[Any], output_storage: Sequence[list[Any]]) -> None:
+        x, *lengths = inputs
+        due: list[int | None] = [None] * x.ndim
+        for axis, length in zip(self.axes, lengths, strict=True):
+            due[axis] = int(length)
+        if any(n not in (None, found) for n, found in zip(due, x.shape, strict=True)):
+            raise AssertionError(f"SpecifyShape: Got shape {x.shape}, expected {tuple(due)}.")
+        output_storage[0][0] = x
+
+    def pullback(self, inputs: Sequence[Any], outputs: Sequence[Any], cotangents: Sequence[Any]) -> list[Any]:
+        return [cotangents[0], *([None] * (len(inputs) - 1))]
+
+    def pushforward(self, inputs: Sequence[Any], outputs: Sequence[Any], tangents: Sequence[Any]) -> Any:
+        return [tangents[0]]
+
+    def connection_pattern(self, node: Apply) -> list[list[bool]]:
+        """Return that the output depends on the value, not on the lengths."""
+        return [[True], *([False] for _ in node.inputs[1:])]
+
+    def __str__(self) -> str:
+        return "SpecifyShape"
+
+    __repr__ = __str__
+
+
+def specify_shape(x: Any, shape: Any) -> Any:
+    """Return `x` with a known shape: a length, a vector of known length, or None for each axis; one `...`
+    stands for all others. Its type has the lengths that are constants; the function checks them all.
+
+    Raises ValueError for a wrong number of lengths, and TypeError for what is no integer.
+    """
+    x = as_tensor_variable(x)
+    given = _lengths(x, shape)
+    if len(given) != x.type.ndim:
+        raise ValueError(
+            f"Input `x` is {x.type.ndim}-dimensional and will never match a shape of length {len(given)}."
+        )
+    axes = [axis for axis, length in enumerate(given) if length is not None]
+    if all(_is_known(x.type.shape[axis], given[axis]) for axis in axes):
+        return x
+    return SpecifyShape(axes).make_node(x, *[given[axis] for axis in axes]).outputs[0]
+
+
+def _lengths(x: Any, shape: Any) -> list[Any]:
+    given = list(shape) if isinstance(shape, tuple | list) else [shape]
+    if len(given) == 1 and given[0] is not None and given[0] is not ...:
+        vector = as_tensor_variable(given[0])
+        if vector.type.ndim == 1:
+            if vector.type.shape[0] is None:
+                raise ValueError("Shape vector must have fixed dimensions")
+            given = list(vector.data) if isinstance(vector, Constant) else list(vector)
+    places = [position for position, length in enumerate(given) if length is ...]
+    if len(places) > 1:
+        raise ValueError("Multiple Ellipsis in specify_shape")
+    if places:
+        others = [None] * (x.type.ndim - len(given) + 1)
+        given[places[0] : places[0] + 1] = others
+    return given
+
+
+def _is_known(static: int | None, length: Any) -> bool:
+    value = length.data if isinstance(length, Constant) else length
+    return static is not None and isinstance(value, int | np.integer | np.ndarray) and int(value) == static

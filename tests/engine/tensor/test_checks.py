@@ -1,0 +1,109 @@
+"""Checks that a function makes: conditions, with a user's exception, and specified lengths."""
+
+from __future__ import annotations
+
+import pickle
+from typing import Any
+
+import numpy as np
+import pytest
+
+import engine
+import engine.tensor as pt
+from engine.raise_op import Assert, CheckAndRaise, assert_op
+from engine.tensor.checks import SpecifyShape
+
+pytestmark = pytest.mark.usefixtures("kernels_once")
+
+
+class OwnError(ValueError):
+    """An exception of a user's."""
+
+
+X = pt.dvector("x")
+MODES = pytest.mark.parametrize("mode", ["FAST_RUN", "NUMPY"])
+
+
+@MODES
+def test_a_false_condition_raises_the_users_exception_and_a_true_one_passes_the_value(mode: str) -> None:
+    checked = CheckAndRaise(OwnError, "not positive")(pt.exp(X), pt.all(X > 0), pt.sum(X) < 100)
+    f = engine.function([X], [checked * 2, pt.sum(checked)], mode=mode)
+    doubled, total = f(np.array([1.0, 2.0]))
+    np.testing.assert_allclose(doubled, 2 * np.exp([1, 2]))
+    np.testing.assert_allclose(total, np.exp([1, 2]).sum())
+    for bad in ([-1.0, 2.0], [1.0, 200.0]):
+        with pytest.raises(OwnError, match="not positive"):
+            f(np.array(bad))
+
+
+def test_the_value_of_a_checked_input_is_a_view_and_its_shape_needs_no_check() -> None:
+    c = pt.scalar("c")
+    checked = assert_op(X, c)
+    assert engine.function([c, X], checked.shape[0] + 0, on_unused_input="ignore")(0.0, np.ones(3)) == 3
+    f = engine.function([c, X], checked)
+    np.testing.assert_array_equal(f(1.0, np.ones(3)), np.ones(3))
+    with pytest.raises(AssertionError):
+        f(0.0, np.ones(3))
+
+
+def test_conditions_that_are_true_are_removed_and_one_that_is_false_raises_in_calls() -> None:
+    f = engine.function([X], assert_op(X * 2, True, np.bool_(1)))
+    assert not f._compiled.runner.program.callbacks
+    g = engine.function([X], Assert("never")(X, False))
+    with pytest.raises(AssertionError, match="never"):
+        g(np.ones(2))
+
+
+def test_gradients_pass_through_checks() -> None:
+    checked = pt.specify_shape(assert_op(X**2, pt.all(X > 0)), (2,))
+    gradient = engine.function([X], engine.grad(pt.sum(checked), X))(np.array([1.0, 3.0]))
+    np.testing.assert_allclose(gradient, [2, 6])
+
+
+def test_checks_are_told_apart_print_and_pickle() -> None:
+    assert str(CheckAndRaise(OwnError, "text")) == "CheckAndRaise{raises=OwnError, msg='text'}"
+    assert str(Assert("m" * 40)) == f"Assert{{msg='{'m' * 27}...'}}"
+    assert Assert("a") != Assert("b")
+    assert CheckAndRaise(OwnError, "a") != CheckAndRaise(ValueError, "a")
+    assert pickle.loads(pickle.dumps(assert_op)) == assert_op
+    with pytest.raises(ValueError, match="subclass of Exception"):
+        CheckAndRaise(str)  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="0 dimensions"):
+        assert_op(X, X > 0)
+
+
+@MODES
+def test_specified_lengths_are_static_and_checked(mode: str) -> None:
+    x, n = pt.dmatrix("x"), pt.lscalar("n")
+    y = pt.specify_shape(x, (n, 3))
+    assert y.type.shape == (None, 3)
+    f = engine.function([x, n], [pt.exp(y), y.shape[0]], mode=mode)
+    found, length = f(np.zeros((2, 3)), 2)
+    assert length == 2
+    np.testing.assert_array_equal(found, np.ones((2, 3)))
+    for value, count in ((np.zeros((2, 4)), 2), (np.zeros((2, 3)), 1)):
+        with pytest.raises(AssertionError, match=rf"Got shape .2, {value.shape[1]}., expected .{count}, 3."):
+            f(value, count)
+
+
+@pytest.mark.parametrize(
+    ("shape", "static"),
+    [((2, ...), (2, None)), ((..., 3), (None, 3)), (np.array([4, 5]), (4, 5)), ([None, 2], (None, 2))],
+)
+def test_a_shape_has_none_dots_and_vectors(shape: Any, static: Any) -> None:
+    assert pt.specify_shape(pt.dmatrix(), shape).type.shape == static
+
+
+def test_what_is_no_shape_is_refused_and_what_is_known_adds_nothing() -> None:
+    x = pt.tensor("x", shape=(2, None))
+    assert pt.specify_shape(x, (2, None)) is x
+    for shape, error in (
+        ((2,), ValueError),
+        ((..., ...), ValueError),
+        (pt.lvector(), ValueError),
+        ((1.5, 2), TypeError),
+    ):
+        with pytest.raises(error):
+            pt.specify_shape(x, shape)
+    f = engine.function([x], SpecifyShape([0]).make_node(x, 2).outputs[0] * 2)
+    np.testing.assert_array_equal(f(np.ones((2, 1))), np.full((2, 1), 2.0))
