@@ -3,7 +3,10 @@ only once."""
 
 from __future__ import annotations
 
+import threading
 import weakref
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from cachegraph.caching.counters import PROCESS
@@ -21,6 +24,26 @@ WRITING = ("readwrite", "verify")
 """The modes in which built artifacts are stored."""
 
 
+class _InThread(threading.local):
+    level_of_parts = ""
+
+
+_IN_THREAD = _InThread()
+
+
+@contextmanager
+def parts(level: str) -> Iterator[None]:
+    """Count no hit of `level` in this thread: they are parts of an entry whose hit is counted.
+
+    The seconds that they save are in that entry's. Their use is noted, so that they are kept as long.
+    """
+    before, _IN_THREAD.level_of_parts = _IN_THREAD.level_of_parts, level
+    try:
+        yield
+    finally:
+        _IN_THREAD.level_of_parts = before
+
+
 class CacheRecords:
     """Counts and log lines of one cache, whose counts are written into `store` at exit or when the cache is
     dropped."""
@@ -35,10 +58,12 @@ class CacheRecords:
 
     def hit(self, key: CacheKey, hit: Hit, load_seconds: float | None) -> None:
         """Count a hit, and the seconds that it saved."""
-        saved = sum(hit.seconds.values()) - (load_seconds or 0.0)
-        PROCESS.hit(key.level, saved)
         self._begin_counting()
-        self._activity.hit(key.level, key.digest, load_seconds, saved)
+        self._activity.use(key.digest, load_seconds)
+        if key.level != _IN_THREAD.level_of_parts:
+            saved = sum(hit.seconds.values()) - (load_seconds or 0.0)
+            PROCESS.hit(key.level, saved)
+            self._activity.hit(key.level, saved)
 
     def miss(self, key: CacheKey, miss: Miss, seconds_spent: float = 0.0) -> None:
         """Count a miss, its reason, and the seconds that building took."""

@@ -62,13 +62,17 @@ class Activity:
     def __init__(self) -> None:
         self._begin()
 
-    def hit(self, level: str, digest: bytes, load_seconds: float | None, seconds_saved: float) -> None:
-        """Count a hit; `load_seconds` is None if it was not measured."""
+    def use(self, digest: bytes, load_seconds: float | None) -> None:
+        """Note that an entry was used; `load_seconds` is None if they were not measured."""
         with self._locked():
             use = self._batch.uses.setdefault(digest, Use())
             use.uses += 1
             use.last_used = time.time()
             use.load_seconds = use.load_seconds if load_seconds is None else load_seconds
+
+    def hit(self, level: str, seconds_saved: float) -> None:
+        """Count a hit and the seconds that it saved."""
+        with self._locked():
             self._add((level, "hit", ""), seconds_saved)
 
     def miss(self, key: CacheKey, miss: Miss, seconds_spent: float) -> None:

@@ -8,6 +8,7 @@ from time import perf_counter
 from typing import Any
 
 from cachegraph.cache import Found, default_cache
+from cachegraph.caching.records import parts
 from cachegraph.errors import SourceError, Unfingerprintable
 from cachegraph.key import CacheKey
 from cachegraph.pytensor.errors import note_failure
@@ -30,7 +31,8 @@ class CachedEngineLinker(EngineLinker):
         key = _key(graph)
         if key is None or cache.settings.mode == "verify":  # linking verifies what the program would find
             return None
-        found = cache.find(key, lambda content: StoredProgram(content, graph, cache.read_blob))
+        with parts("function"):
+            found = cache.find(key, lambda content: StoredProgram(content, graph, cache.read_blob))
         return found.value if isinstance(found, Found) else None
 
     def keeping(self, graph: StoredGraph) -> KeepingEngineLinker:

@@ -160,7 +160,8 @@ class StoreAgainstDict(RuleBasedStateMachine):
     def add_counts(self, which: int, key: CacheKey) -> None:
         """Counts change no entry, whether the store keeps them or not."""
         activity = Activity()
-        activity.hit(key.level, key.digest, 0.0, 0.0)
+        activity.use(key.digest, 0.0)
+        activity.hit(key.level, 0.0)
         activity.miss(key, Miss("never-seen", ""), 0.0)
         assert self.stores[which].add_counts(activity.take()) in (True, False)
 

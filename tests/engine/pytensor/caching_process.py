@@ -100,6 +100,7 @@ def main() -> None:
     functions = density(data), mixed(), checked()
     found = {
         "outcomes": [cachegraph.pytensor.explain(f).outcome for f in functions],
+        "hits": cachegraph.counters().levels["function"]["hits"],
         "rewrites": sum(cachegraph.pytensor.explain(f).rewrites for f in functions),
         "computed": [engine.pytensor.explain(f).splitlines() for f in functions],
         "density": [float(v) for v in functions[0](0.5)],

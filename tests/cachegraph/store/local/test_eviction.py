@@ -55,7 +55,7 @@ def is_there(store: LocalStore, *keys: CacheKey) -> list[bool]:
 def use(store: LocalStore, key: CacheKey, times: int = 1) -> None:
     activity = Activity()
     for _ in range(times):
-        activity.hit(key.level, key.digest, None, 0.0)
+        activity.use(key.digest, None)
     assert store.add_counts(activity.take())
 
 

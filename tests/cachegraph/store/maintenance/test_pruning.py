@@ -36,7 +36,7 @@ def later(seconds: float) -> float:
 
 def use(store: LocalStore, key: CacheKey) -> None:
     activity = Activity()
-    activity.hit(key.level, key.digest, 0.0, 0.0)
+    activity.use(key.digest, 0.0)
     assert store.add_counts(activity.take())
 
 
