@@ -1,4 +1,4 @@
-"""Softmax, log-softmax and log-sum-exp, computed without overflow.
+"""Softmax, log-softmax and log-sum-exp, computed without overflow; and x log(y), 0 for any y where x is 0.
 
 The largest element is subtracted before exponentials are taken (Blanchard, Higham and Higham,
 "Accurately computing the log-sum-exp and softmax functions", 2021).
@@ -7,16 +7,18 @@ The largest element is subtracted before exponentials are taken (Blanchard, High
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import reduce
 from typing import Any
 
 from engine.graph.apply import Apply
 from engine.inner.from_graph import SymbolicOp
 from engine.scalar.promotion import FLOATS
 from engine.tensor.axes import axes_given, normalize_axis
-from engine.tensor.conversion import as_tensor_variable
+from engine.tensor.broadcasting import unbroadcast_axes
+from engine.tensor.conversion import as_tensor_variable, as_tensors
 from engine.tensor.elemwise import cast, dimshuffle
 from engine.tensor.math import abs as absolute
-from engine.tensor.math import add, eq, exp, log, mul, sub, switch, true_div
+from engine.tensor.math import add, eq, exp, log, log1p, mul, reciprocal, sub, switch, true_div
 from engine.tensor.reduction import max as max_over
 from engine.tensor.reduction import sum as sum_over
 
@@ -146,6 +148,78 @@ class LogSumExp(_OverAxes):
 
     def _weights(self, x: Any, result: Any) -> Any:
         return exp(sub(x, self.expanded(result, x.type.ndim)))
+
+
+class _TimesLog(SymbolicOp):
+    """Base class of x times a logarithm of y; 0 where x is 0."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.is_inline = True
+
+    def logarithm_of(self, y: Any) -> Any:
+        """Return the logarithm."""
+        raise NotImplementedError
+
+    def slope(self, y: Any) -> Any:
+        """Return the derivative of the logarithm."""
+        raise NotImplementedError
+
+    def build_inner_graph(self, *inputs: Any) -> list[Any]:
+        x, y = inputs
+        return [switch(eq(x, 0), 0.0, mul(x, self.logarithm_of(y)))]
+
+    def pullback_wanted(
+        self,
+        inputs: Sequence[Any],
+        outputs: Sequence[Any],
+        cotangents: Sequence[Any],
+        wanted: Sequence[bool] | None,
+    ) -> list[Any]:
+        (x, y), gradient = inputs, cotangents[0]
+        if gradient is None:
+            return [None, None]
+        found = [mul(gradient, self.logarithm_of(y)), mul(gradient, mul(x, self.slope(y)))]
+        return [
+            sum_over(each, axes, keepdims=True) if (axes := unbroadcast_axes(v.type, each.type)) else each
+            for v, each in zip(inputs, found, strict=True)
+        ]
+
+    def pushforward(self, inputs: Sequence[Any], outputs: Sequence[Any], tangents: Sequence[Any]) -> Any:
+        x, y = inputs
+        slopes = (self.logarithm_of(y), mul(x, self.slope(y)))
+        given = [mul(t, slope) for t, slope in zip(tangents, slopes, strict=True) if t is not None]
+        return [reduce(add, given)]
+
+
+class XLogY(_TimesLog):
+    """x log(y), 0 where x is 0. The gradient at x = 0 is that of x log(y)."""
+
+    def logarithm_of(self, y: Any) -> Any:
+        return log(y)
+
+    def slope(self, y: Any) -> Any:
+        return reciprocal(y)
+
+
+class XLog1PY(_TimesLog):
+    """x log(1 + y), 0 where x is 0. The gradient at x = 0 is that of x log(1 + y)."""
+
+    def logarithm_of(self, y: Any) -> Any:
+        return log1p(y)
+
+    def slope(self, y: Any) -> Any:
+        return reciprocal(add(1, y))
+
+
+def xlogy(x: Any, y: Any) -> Any:
+    """Return `x` times log(y); 0 where `x` is 0."""
+    return XLogY()(*map(_as_floats, as_tensors([x, y])))
+
+
+def xlog1py(x: Any, y: Any) -> Any:
+    """Return `x` times log(1 + y); 0 where `x` is 0."""
+    return XLog1PY()(*map(_as_floats, as_tensors([x, y])))
 
 
 def _as_floats(x: Any) -> Any:

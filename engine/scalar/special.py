@@ -16,7 +16,7 @@ import numpy as np
 from engine.errors import NullGradientError
 from engine.scalar.arithmetic import add, mul, neg, sign, sqr, sub, true_div
 from engine.scalar.exponential import exp, log, log1p
-from engine.scalar.gamma import erf, gammaln
+from engine.scalar.gamma import erf, gammaln, psi
 from engine.scalar.op import ApplyScalarOp, ScalarOp
 from engine.scalar.promotion import floating
 
@@ -24,7 +24,7 @@ SPECIAL_FUNCTIONS = {
     **dict.fromkeys(("erfcx", "erfinv", "erfcinv", "ndtri_exp"), 1),
     **dict.fromkeys(("i0", "i0e", "i1", "i1e", "j0", "j1"), 1),
     **dict.fromkeys(("gammainc", "gammaincc", "gammaincinv", "gammainccinv"), 2),
-    **dict.fromkeys(("ive", "kve", "jv", "owens_t"), 2),
+    **dict.fromkeys(("ive", "kve", "jv", "owens_t", "beta", "poch"), 2),
     **dict.fromkeys(("betainc", "betaincinv"), 3),
     "hyp2f1": 4,
 }
@@ -83,6 +83,8 @@ owens_t = SpecialFunction("owens_t")
 betainc = SpecialFunction("betainc")
 betaincinv = SpecialFunction("betaincinv")
 hyp2f1 = SpecialFunction("hyp2f1")
+beta = SpecialFunction("beta")
+poch = SpecialFunction("poch")
 
 
 # ---- derivatives: slope(apply, output, *inputs)
@@ -157,8 +159,8 @@ def _of_betainc(apply: ApplyScalarOp, output: Any, a: Any, b: Any, x: Any) -> An
         apply(mul, apply(sub, a, 1), apply(log, x)),
         apply(mul, apply(sub, b, 1), apply(log1p, apply(neg, x))),
     )
-    beta = apply(sub, apply(add, apply(gammaln, a), apply(gammaln, b)), apply(gammaln, apply(add, a, b)))
-    return apply(exp, apply(sub, powers, beta))
+    total = apply(sub, apply(add, apply(gammaln, a), apply(gammaln, b)), apply(gammaln, apply(add, a, b)))
+    return apply(exp, apply(sub, powers, total))
 
 
 def _of_owens_t(apply: ApplyScalarOp, output: Any, h: Any, a: Any) -> Any:
@@ -176,6 +178,22 @@ def _of_owens_t_angle(apply: ApplyScalarOp, output: Any, h: Any, a: Any) -> Any:
 def _of_hyp2f1(apply: ApplyScalarOp, output: Any, a: Any, b: Any, c: Any, z: Any) -> Any:
     following = apply(hyp2f1, apply(add, a, 1), apply(add, b, 1), apply(add, c, 1), z)
     return apply(mul, apply(true_div, apply(mul, a, b), c), following)
+
+
+def _of_beta(apply: ApplyScalarOp, output: Any, a: Any, b: Any) -> Any:
+    return apply(mul, output, apply(sub, apply(psi, a), apply(psi, apply(add, a, b))))
+
+
+def _of_beta_second(apply: ApplyScalarOp, output: Any, a: Any, b: Any) -> Any:
+    return _of_beta(apply, output, b, a)
+
+
+def _of_poch(apply: ApplyScalarOp, output: Any, z: Any, m: Any) -> Any:
+    return apply(mul, output, apply(sub, apply(psi, apply(add, z, m)), apply(psi, z)))
+
+
+def _of_poch_count(apply: ApplyScalarOp, output: Any, z: Any, m: Any) -> Any:
+    return apply(mul, output, apply(psi, apply(add, z, m)))
 
 
 _SLOPES: dict[tuple[str, int], Callable[..., Any]] = {
@@ -197,5 +215,9 @@ _SLOPES: dict[tuple[str, int], Callable[..., Any]] = {
     ("owens_t", 0): _of_owens_t,
     ("owens_t", 1): _of_owens_t_angle,
     ("hyp2f1", 3): _of_hyp2f1,
+    ("beta", 0): _of_beta,
+    ("beta", 1): _of_beta_second,
+    ("poch", 0): _of_poch,
+    ("poch", 1): _of_poch_count,
 }
 """The derivatives in closed form, by function and argument."""

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from functools import reduce
 from typing import Any
 
 from engine.graph.variables import Constant, Variable
 from engine.scalar.promotion import INTEGERS
-from engine.tensor.axes import numbers_of
+from engine.tensor.axes import axes_of, numbers_of
 from engine.tensor.conversion import as_tensor_variable
-from engine.tensor.creation import arange, zeros
+from engine.tensor.creation import alloc, arange, zeros
 from engine.tensor.elemwise import cast, dimshuffle
-from engine.tensor.math import add, eq, ge, le, maximum, minimum, mul, sub, switch
+from engine.tensor.math import abs as absolute
+from engine.tensor.math import add, and_, eq, ge, le, maximum, minimum, mul, neg, sub, switch
 from engine.tensor.reduction import sum as sum_over
-from engine.tensor.shape import lengths_of, shape_i
+from engine.tensor.shape import lengths_known, lengths_of, shape_i
 from engine.tensor.type import check_dtype
 
 
@@ -84,38 +86,64 @@ def only_triangle(m: Any, lower: bool, strict: bool = False, halved: bool = Fals
     return switch(eq(_offsets_in(m), 0), mul(half, found), found)
 
 
-def _places(rows: Any, columns: Any, k: int) -> tuple[Any, Any]:
-    """Return the row and column indices of the diagonal `k` of a matrix of this size."""
-    down, right = (-k, 0) if k < 0 else (0, k)
-    length = maximum(minimum(sub(rows, down), sub(columns, right)), 0)
+def _places(rows: Any, columns: Any, k: Any) -> tuple[Any, Any]:
+    """Return the row and column indices of the diagonal `k` of a matrix of this size; ints are known ones."""
+    if isinstance(k, int):
+        down, right = (-k, 0) if k < 0 else (0, k)
+    else:
+        down, right = maximum(neg(k), 0), maximum(k, 0)
+    if all(isinstance(number, int) for number in (rows, columns, k)):
+        length = max(min(rows - down, columns - right), 0)
+    else:
+        length = maximum(minimum(sub(rows, down), sub(columns, right)), 0)
     along = arange(length)
     return add(along, down), add(along, right)
 
 
-def diagonal(x: Any, k: int = 0) -> Any:
-    """Return the diagonal `k` places above the main one of the matrix `x`, as a vector."""
-    x = as_tensor_variable(x)
-    if x.type.ndim != 2:
-        raise ValueError(f"Taking a diagonal of {x.type}: it must have 2 dimensions")
-    return x[_places(shape_i(x, 0), shape_i(x, 1), _whole(k))]
+def diagonal(a: Any, offset: Any = 0, axis1: int = 0, axis2: int = 1) -> Any:
+    """Return the diagonals `offset` places above the main ones, along a new last axis.
+
+    They are those of the matrices over `axis1` and `axis2`. Raises ValueError for fewer than 2 dimensions.
+    """
+    a = as_tensor_variable(a)
+    if a.type.ndim < 2:
+        raise ValueError(f"Taking a diagonal of {a.type}: it must have 2 dimensions or more")
+    axes = axes_of(f"Taking a diagonal of {a}", (axis1, axis2), a.type.ndim)
+    rest = [axis for axis in range(a.type.ndim) if axis not in axes]
+    matrices = dimshuffle(a, [*axes, *rest])
+    lengths = lengths_known(matrices)
+    found = matrices[_places(lengths[0], lengths[1], _as_offset(offset))]
+    return dimshuffle(found, [*range(1, found.type.ndim), 0])
 
 
 extract_diag = diagonal
 
 
-def diag(v: Any, k: int = 0) -> Any:
+def alloc_diag(diag: Any, offset: Any = 0, axis1: int = 0, axis2: int = 1) -> Any:
+    """Return zeros with the vectors of the last axis of `diag` on the diagonals that `diagonal` takes."""
+    diag = as_tensor_variable(diag)
+    ndim = diag.type.ndim + 1
+    axes = axes_of(f"Making a diagonal of {diag}", (axis1, axis2), ndim)
+    k = _as_offset(offset)
+    size = add(shape_i(diag, -1), absolute(k))
+    lengths = [shape_i(diag, axis) for axis in range(ndim - 2)]
+    found = zeros((*lengths, size, size), diag.type.dtype)[(..., *_places(size, size, k))].set(diag)
+    rest = iter(range(ndim - 2))
+    at = {axes[0]: ndim - 2, axes[1]: ndim - 1}
+    return dimshuffle(found, [at[axis] if axis in at else next(rest) for axis in range(ndim)])
+
+
+def diag(v: Any, k: Any = 0) -> Any:
     """Return the square matrix with the vector `v` on its diagonal `k`; of a matrix, return that diagonal."""
     v = as_tensor_variable(v)
-    if v.type.ndim != 1:
-        return diagonal(v, k)
-    offset = _whole(k)
-    size = add(shape_i(v, 0), abs(offset))
-    return zeros((size, size), v.type.dtype)[_places(size, size, offset)].set(v)
+    if v.type.ndim not in (1, 2):
+        raise ValueError(f"Taking or making a diagonal of {v.type}: it must have 1 or 2 dimensions")
+    return alloc_diag(v, k) if v.type.ndim == 1 else diagonal(v, k)
 
 
-def trace(x: Any) -> Any:
-    """Return the sum of the main diagonal of a matrix."""
-    return sum_over(diagonal(x))
+def trace(a: Any, offset: Any = 0, axis1: int = 0, axis2: int = 1) -> Any:
+    """Return the sum of the main diagonal of a matrix, or of the one that `diagonal` takes."""
+    return sum_over(diagonal(a, offset, axis1, axis2), -1)
 
 
 def identity_like(x: Any, dtype: Any = None) -> Any:
@@ -125,13 +153,24 @@ def identity_like(x: Any, dtype: Any = None) -> Any:
 
 
 def fill_diagonal(a: Any, val: Any) -> Any:
-    """Return the matrix `a` with `val` on its main diagonal."""
-    return fill_diagonal_offset(a, val, 0)
+    """Return `a` with `val` where all indices are equal.
+
+    Raises ValueError, when the function runs, if `a` has more than 2 dimensions of different lengths.
+    """
+    a = as_tensor_variable(a)
+    if a.type.ndim <= 2:
+        return fill_diagonal_offset(a, val, 0)
+    lengths = [shape_i(a, axis) for axis in range(a.type.ndim)]
+    are_equal = reduce(and_, [eq(length, lengths[0]) for length in lengths[1:]])
+    # A length of -1 is refused.
+    values = alloc(cast(val, a.type.dtype), switch(are_equal, lengths[0], -1))
+    return a[(arange(lengths[0]),) * a.type.ndim].set(values)
 
 
-def fill_diagonal_offset(a: Any, val: Any, offset: int) -> Any:
+def fill_diagonal_offset(a: Any, val: Any, offset: Any) -> Any:
     """Return the matrix `a` with `val` on the diagonal `offset` places above the main one."""
     a = as_tensor_variable(a)
     if a.type.ndim != 2:
         raise TypeError(f"Filling a diagonal of {a} of type {a.type}: it must have 2 dimensions")
-    return a[_places(shape_i(a, 0), shape_i(a, 1), _whole(offset))].set(cast(val, a.type.dtype))
+    rows, columns = lengths_known(a)
+    return a[_places(rows, columns, _as_offset(offset))].set(cast(val, a.type.dtype))

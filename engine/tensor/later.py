@@ -6,15 +6,14 @@ Ops that hold a graph are above this package.
 from __future__ import annotations
 
 MODULES = {
-    "linalg": "engine.tensor.linalg",
+    **{name: f"engine.tensor.{name}" for name in ("fft", "interpolate", "linalg", "signal", "special")},
     "random": "engine.random",
-    "signal": "engine.tensor.signal",
 }
 """Modules that are names themselves."""
 
 _NAMES = {
     "engine.inner.padding": "Pad pad",
-    "engine.inner.special": "LogSoftmax LogSumExp Softmax log_softmax logsumexp softmax",
+    "engine.inner.special": "LogSoftmax LogSumExp Softmax XLog1PY XLogY log_softmax logsumexp softmax",
     "engine.tensor.comparison": "equal not_equal less less_equal greater greater_equal bitwise_and "
     "bitwise_or bitwise_xor bitwise_not isfinite isposinf isneginf isclose allclose",
     "engine.tensor.conditional": "ifelse",
@@ -32,6 +31,11 @@ _NAMES = {
     "engine.tensor.joining": "Join concatenate join stack",
     "engine.tensor.none_type": "NoneConst NoneTypeT none_type_t",
     "engine.tensor.ordering": "Argmax Argmin ArgSortOp SortOp argmax argmin argsort sort",
+    "engine.tensor.distinct": "unique",
+    "engine.tensor.interpolate": "interp interpolate1d",
+    "engine.tensor.packing": "split concat_with_broadcast pack unpack",
+    "engine.tensor.positions": "unravel_index ravel_multi_index choose permute_row_elements "
+    "inverse_permutation",
     "engine.tensor.products": "Dot dot matmul outer",
     "engine.tensor.quantifiers": "all any",
     "engine.tensor.rearranging": "moveaxis swapaxes matrix_transpose shape_padleft shape_padright "
@@ -39,7 +43,7 @@ _NAMES = {
     "broadcast_shape flip roll repeat tile horizontal_stack vertical_stack stacklists join_dims "
     "split_dims slice_at_axis",
     "engine.tensor.searching": "SearchsortedOp searchsorted take take_along_axis nonzero_values compress "
-    "inverse_permutation ptp get_vector_length",
+    "ptp get_vector_length",
     "engine.tensor.several": " ".join(
         f"{prefix}{kind}"
         for prefix in ("", "d", "f", "i", "l", "c", "z")

@@ -8,6 +8,7 @@ first kind.
 from __future__ import annotations
 
 import math
+from functools import reduce
 from typing import Any
 
 from engine import scalar
@@ -146,8 +147,11 @@ def log_erfc(x: Any) -> Any:
     return switch(lt(x, tail), log(erfc(minimum(x, tail))), far)
 
 
-def logaddexp(x: Any, y: Any) -> Any:
-    """Return `log(exp(x) + exp(y))` without overflow; -inf if both are -inf."""
-    largest = maximum(x, y)
+def logaddexp(*xs: Any) -> Any:
+    """Return the logarithm of the sum of the exponentials of the arguments, without overflow.
+
+    It is -inf if all are -inf.
+    """
+    largest = reduce(maximum, xs)
     shift = switch(isinf(largest), 0.0, largest)
-    return add(log(add(exp(sub(x, shift)), exp(sub(y, shift)))), shift)
+    return add(log(reduce(add, [exp(sub(x, shift)) for x in xs])), shift)

@@ -87,19 +87,42 @@ def _lengths(x: Any) -> list[Any]:
     return [shape_i(x, axis) for axis in range(x.type.ndim)]
 
 
-def argsort(x: Any, axis: Any = -1, stable: bool = True) -> Any:
+_KINDS = (None, "quicksort", "mergesort", "heapsort", "stable")
+
+
+def argsort(
+    x: Any, axis: Any = -1, kind: str | None = None, order: None = None, *, stable: bool | None = None
+) -> Any:
     """Return the positions that sort `x` along `axis`, or the flattened `x` if None.
 
-    Equal elements keep their order if the sort is `stable`, else they have the one of numpy's default sort.
+    Equal elements keep their order, unless `stable` is False or `kind` is "quicksort" or "heapsort": then
+    they have the one of numpy's default sort. `order` is None, as tensors have no fields.
     """
-    x, order = _with_axis_last(x, axis)
-    return dimshuffle(ArgSortOp(stable).make_node(x).outputs[0], order)
+    _check_sort(kind, order, stable)
+    x, axes = _with_axis_last(x, axis)
+    is_stable = stable is not False and kind not in ("quicksort", "heapsort")
+    return dimshuffle(ArgSortOp(is_stable).make_node(x).outputs[0], axes)
 
 
-def sort(x: Any, axis: Any = -1) -> Any:
-    """Return `x` sorted along `axis`, or flattened and sorted if None."""
-    x, order = _with_axis_last(x, axis)
-    return dimshuffle(SortOp().make_node(x).outputs[0], order)
+def sort(
+    x: Any, axis: Any = -1, kind: str | None = None, order: None = None, *, stable: bool | None = None
+) -> Any:
+    """Return `x` sorted along `axis`, or flattened and sorted if None.
+
+    There is one algorithm, whatever `kind` and `stable` say; `order` is None, as tensors have no fields.
+    """
+    _check_sort(kind, order, stable)
+    x, axes = _with_axis_last(x, axis)
+    return dimshuffle(SortOp().make_node(x).outputs[0], axes)
+
+
+def _check_sort(kind: str | None, order: None, stable: bool | None) -> None:
+    if kind not in _KINDS:
+        raise ValueError(f"Sorting: kind is {kind!r}; it must be one of {', '.join(map(str, _KINDS))}")
+    if order is not None:
+        raise ValueError(f"Sorting: order is {order!r}; tensors have no fields to sort by")
+    if kind is not None and stable is not None:
+        raise ValueError("Sorting: give kind or stable, not both")
 
 
 def _with_axis_last(x: Any, axis: Any) -> tuple[Any, list[int]]:

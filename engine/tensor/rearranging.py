@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
+import numpy as np
+
 from engine.graph.variables import Constant
 from engine.tensor.axes import axes_of, axis_of
 from engine.tensor.conversion import as_tensor_variable
@@ -148,8 +150,10 @@ def repeat(x: Any, repeats: Any, axis: int | None = None) -> Any:
         raise ValueError(
             f"Repeating elements: {times} of type {times.type} is neither a number nor a vector of them"
         )
+    if isinstance(times, Constant) and times.type.shape == (x.type.shape[place],) and times.data.size:
+        times = as_tensor_variable(times.data[:1]) if np.ptp(times.data) == 0 else times
     if times.type.broadcastable == (True,):
-        times = dimshuffle(times, ())
+        times = as_tensor_variable(times.data[0]) if isinstance(times, Constant) else dimshuffle(times, ())
     if times.type.ndim == 1:
         return x[(*(_EVERYTHING,) * place, _origins(times, shape_i(x, place)))]
     lengths = lengths_known(x)

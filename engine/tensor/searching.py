@@ -73,12 +73,13 @@ def searchsorted(x: Any, v: Any, side: str = "left", sorter: Any = None) -> Any:
     return SearchsortedOp(side).make_node(x, v).outputs[0]
 
 
-def take(x: Any, indices: Any, axis: int | None = None, mode: str = "raise") -> Any:
+def take(x: Any, indices: Any, axis: int | None = None, mode: str | None = "raise") -> Any:
     """Return the elements of `x` along `axis` (of the flattened `x` if None) at the positions `indices`.
 
-    Positions outside raise IndexError, or are clipped or wrapped by `mode` "clip" and "wrap".
+    Positions outside raise IndexError (`mode` "raise" or None), or are clipped or wrapped by `mode` "clip"
+    and "wrap".
     """
-    if mode not in ("raise", "clip", "wrap"):
+    if mode not in (None, "raise", "clip", "wrap"):
         raise ValueError(f"Taking elements: mode is {mode!r}; it must be 'raise', 'clip' or 'wrap'")
     x, positions = as_tensor_variable(x), as_tensor_variable(indices)
     if axis is None:
@@ -123,15 +124,6 @@ def compress(condition: Any, x: Any, axis: int | None = None) -> Any:
     """
     (positions,) = nonzero(condition)
     return take(x, positions, axis)
-
-
-def inverse_permutation(x: Any) -> Any:
-    """Return the permutation that undoes the permutation `x`, a vector of integers."""
-    x = as_tensor_variable(x)
-    if x.type.ndim != 1 or x.type.dtype not in INTEGERS:
-        raise TypeError(f"Inverting {x} of type {x.type}: it must be a vector of integers")
-    at = cast(arange(shape_i(x, 0)), x.type.dtype)
-    return at[x].set(at)
 
 
 def ptp(x: Any, axis: Any = None) -> Any:

@@ -253,6 +253,8 @@ def squeeze(x: Any, axis: Any = None) -> Any:
     x = as_tensor_variable(x)
     if axis is None:
         dropped = tuple([a for a, known in enumerate(x.type.broadcastable) if known])
+    elif x.type.ndim == 0 and numbers_of(f"Squeezing {x}", axis) in ([0], [-1]):
+        return x  # as numpy does
     else:
         dropped = axes_of(f"Squeezing {x}", axis, x.type.ndim)
     return dimshuffle(x, [a for a in range(x.type.ndim) if a not in dropped])

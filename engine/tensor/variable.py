@@ -275,9 +275,14 @@ class TensorVariable(Variable):
         """Return the slices along `axis` where the vector `condition` is true."""
         return operations.compress(condition, self, axis)
 
-    def norm(self, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Any:
-        """Return the norm of vectors, or with two axes of matrices."""
-        return operations.linalg.norm(self, ord, axis, keepdims)
+    def norm(self, L: Any, axis: Any = None, keepdims: bool = False) -> Any:
+        """Return the sum of the absolute elements to the power of `L` over `axis`, to the power of 1 / L.
+
+        Raises NotImplementedError for an `L` of 0 or infinity.
+        """
+        if L == 0 or np.isinf(L):
+            raise NotImplementedError(f"Taking a norm: L is {L}; linalg.norm has norms of 0 and infinity")
+        return operations.sum(abs(self) ** L, axis, keepdims=keepdims) ** (1 / L)
 
     @property
     def mT(self) -> Any:

@@ -52,7 +52,7 @@ ENGINE: dict[str, tuple[str, ...]] = {
     "pytensor.tensor.random": ("engine.random", "engine.random.", "engine.tensor.none_type"),
     "pytensor.tensor.signal": ("engine.tensor.signal",),
     "pytensor.tensor.fft": ("engine.tensor.fft",),
-    "pytensor.tensor.fourier": (),
+    "pytensor.tensor.fourier": ("engine.tensor.fourier",),
     "pytensor.tensor.blas": (),
     "pytensor.tensor._linalg": (),
 }

@@ -53,7 +53,7 @@ def _sort(scope: Scope, node: Any, x: Any) -> Any:
 def _argsort(scope: Scope, node: Any, x: Any) -> Any:
     if node.op.kind == "heapsort":
         raise Untranslatable("heapsort has an order of its own for equal elements")
-    return pt.argsort(x, node.op.axis, node.op.kind in ("stable", "mergesort"))
+    return pt.argsort(x, node.op.axis, stable=node.op.kind in ("stable", "mergesort"))
 
 
 RULES: dict[type, Rule] = {

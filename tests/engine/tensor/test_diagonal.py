@@ -6,6 +6,7 @@ import pytest
 import engine
 import engine.tensor as pt
 from engine import verify_grad
+from engine.tensor.diagonal import alloc_diag
 
 X = np.arange(12.0).reshape(3, 4) + 1
 
@@ -47,3 +48,23 @@ def test_what_is_no_matrix_has_no_triangle():
 
 def test_extract_diag_is_the_name_of_diagonal_too() -> None:
     assert pt.extract_diag is pt.diagonal
+
+
+def test_vectors_are_put_on_the_diagonals_that_diagonal_takes():
+    x = np.arange(24.0).reshape(2, 3, 4)
+
+    def there_and_back(x):
+        return pt.diagonal(alloc_diag(x, -1, 2, 0), -1, 2, 0)
+
+    assert alloc_diag(pt.constant(x), -1, 2, 0).type.ndim == 4
+    np.testing.assert_array_equal(there_and_back(pt.constant(x)).eval(mode="NUMPY"), x)
+    verify_grad(there_and_back, [x], n_tests=1)
+
+
+def test_the_offset_may_be_known_at_run_time_only(kernels_once):
+    x, k = pt.dmatrix("x"), pt.lscalar("k")
+    f = engine.function([x, k], [pt.diagonal(x, k), pt.fill_diagonal_offset(x, 0.0, k)])
+    for offset in (-2, 0, 3):
+        found, filled = f(X, offset)
+        np.testing.assert_array_equal(found, np.diagonal(X, offset))
+        np.testing.assert_array_equal(filled, np.where(np.eye(3, 4, offset, dtype=bool), 0, X))

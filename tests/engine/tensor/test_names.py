@@ -35,6 +35,10 @@ def away_from_zero(x):
     return np.sign(x) * np.floor(np.where(np.abs(x) == 0.49999999999999994, 0.0, np.abs(x) + 0.5))
 
 
+def in_parts(z):
+    return np.stack([z.real, z.imag], -1)
+
+
 ROWS = {
     "moveaxis": (
         lambda p, x: p.moveaxis(x, [0, -1], [-1, 0]),
@@ -309,6 +313,144 @@ ROWS = {
         [M, N.T],
         lambda x, k: np.stack([[np.convolve(row, other) for other in k] for row in x]),
     ),
+    "diagonal": (lambda p, x: p.diagonal(x, 1, 2, 0), [T], lambda x: np.diagonal(x, 1, 2, 0)),
+    "trace": (lambda p, x: p.trace(x, -1, 1, 2), [T], lambda x: np.trace(x, -1, 1, 2)),
+    "fill_diagonal of more": (
+        lambda p, x: p.fill_diagonal(x[:, :2, :2], 9.0),
+        [T],
+        lambda x: np.where(
+            np.eye(2, dtype=bool)[:, :, None] & np.eye(2, dtype=bool)[:, None], 9.0, x[:, :2, :2]
+        ),
+    ),
+    "norm of powers": (lambda p, x: x.norm(3, axis=1), [M], lambda x: np.linalg.norm(x, 3, axis=1)),
+    "logaddexp": (
+        lambda p, x, y: p.logaddexp(x, y, 1.0),
+        [M, M[0]],
+        lambda x, y: np.logaddexp(np.logaddexp(x, y), 1.0),
+    ),
+    "unique": (lambda p, x: p.unique(x), [np.round(M)], np.unique),
+    "unique columns": (
+        lambda p, x: p.unique(x, axis=1),
+        [M[:, [2, 1, 2]]],
+        lambda x: np.unique(x, axis=1),
+    ),
+    **{
+        f"unique with {name}": (
+            lambda p, x, name=name: p.unique(x, **{name: True})[1],
+            [MANY],
+            lambda x, name=name: np.unique(x, **{name: True})[1],
+        )
+        for name in ("return_index", "return_inverse", "return_counts")
+    },
+    **{
+        f"unravel_index {order}": (
+            lambda p, i, order=order: p.stack(p.unravel_index(i, (2, 3, 4), order)),
+            [np.arange(24)],
+            lambda i, order=order: np.stack(np.unravel_index(i, (2, 3, 4), order)),
+        )
+        for order in "CF"
+    },
+    **{
+        f"ravel_multi_index {order} {mode}": (
+            lambda p, i, n, order=order, mode=mode: p.ravel_multi_index([i[0], i[1]], n, mode, order),
+            [np.array([[-1, 4, 2], [1, -9, 0]]), np.array([4, 5])],
+            lambda i, n, order=order, mode=mode: np.ravel_multi_index(tuple(i), n, mode, order),
+        )
+        for order in "CF"
+        for mode in ("wrap", "clip")
+    },
+    "choose": (lambda p, i, x: p.choose(i, x), [P, M[[0, 1, 2, 0]]], np.choose),
+    "choose from a list": (
+        lambda p, i, x: p.choose(i, [x, -x], mode="wrap"),
+        [np.array([P, P, 4 - P]), M],
+        lambda i, x: np.choose(i, [x, -x], mode="wrap"),
+    ),
+    "permute_row_elements": (lambda p, x, i: p.permute_row_elements(x, i), [M, P], lambda x, i: x[:, i]),
+    "permute_row_elements back": (
+        lambda p, x, i: p.permute_row_elements(x, p.stack([i, i, i]), inverse=True),
+        [M, P],
+        lambda x, i: x[:, np.argsort(i)],
+    ),
+    "split": (
+        lambda p, x, n: p.join(1, *p.split(x, n, n_splits=3, axis=1)[::-1]),
+        [M, TIMES + [0, 0, 1]],
+        lambda x, n: np.concatenate(np.split(x, np.cumsum(n)[:-1], 1)[::-1], 1),
+    ),
+    "split of known lengths": (
+        lambda p, x: p.split(x, [1, 2], axis=0)[1],
+        [M],
+        lambda x: x[1:],
+    ),
+    "concat_with_broadcast": (
+        lambda p, x, y: p.concat_with_broadcast([x[None, 0], y], axis=1),
+        [M, N],
+        lambda x, y: np.hstack([np.tile(x[0], (4, 1)), y]),
+    ),
+    "pack": (
+        lambda p, x, y: p.pack(x, y, keep_axes=-1)[0],
+        [M, T],
+        lambda x, y: np.vstack([x, y.reshape(6, 4)]),
+    ),
+    "unpack": (
+        lambda p, x, y: p.unpack(*p.pack(x, y, keep_axes=-1), keep_axes=-1)[1],
+        [M, T],
+        lambda x, y: y,
+    ),
+    "interp": (
+        lambda p, x: p.interp(x, [-0.5, 0.25, 0.9], [1.0, 3.0, 2.0], left=0.0),
+        [M],
+        lambda x: np.interp(x, [-0.5, 0.25, 0.9], [1.0, 3.0, 2.0], left=0.0),
+    ),
+    "interp with a period": (
+        lambda p, x: p.interp(x, [0.5, 2.25, 0.9], [1.0, 3.0, 2.0], period=2.0),
+        [M],
+        lambda x: np.interp(x, [0.5, 2.25, 0.9], [1.0, 3.0, 2.0], period=2.0),
+    ),
+    **{
+        f"interpolate1d {method}": (
+            lambda p, x, method=method: p.interpolate1d([1.0, 0.0, 0.5], [4.0, 1.0, 2.0], method)(x),
+            [np.array([-1.0, 0.2, 0.3, 0.6, 2.0])],
+            lambda x, values=values: np.array(values),
+        )
+        for method, values in {
+            "linear": [-1.0, 1.4, 1.6, 2.4, 8.0],
+            "nearest": [1.0, 1.0, 2.0, 2.0, 4.0],
+            "first": [1.0, 1.0, 1.0, 2.0, 4.0],
+            "last": [1.0, 2.0, 2.0, 4.0, 4.0],
+            "mean": [1.5, 1.5, 1.5, 3.0, 3.0],
+        }.items()
+    },
+    **{
+        f"special.{name}": (
+            lambda p, x, y, name=name: getattr(p.special, name)(x, y),
+            [V**2, V[::-1] ** 2],
+            getattr(scipy.special, name),
+        )
+        for name in ("beta", "betaln", "poch", "xlogy", "xlog1py")
+    },
+    "special.factorial": (lambda p, x: p.special.factorial(x), [V**2], scipy.special.factorial),
+    "special.xlogy of zeros": (
+        lambda p, x, y: p.special.xlogy(x, y),
+        [np.zeros(3), np.array([0.0, np.inf, 1.0])],
+        lambda x, y: np.zeros(3),
+    ),
+    "unique of distinct": (lambda p, x: p.unique(x), [V], np.unique),
+    "rfft": (lambda p, x: p.fft.rfft(x), [T], lambda x: in_parts(np.fft.rfftn(x, axes=(1, 2)))),
+    "rfft of an odd length": (
+        lambda p, x: p.fft.rfft(x, norm="ortho"),
+        [T[..., 1:]],
+        lambda x: in_parts(np.fft.rfftn(x, axes=(1, 2), norm="ortho")),
+    ),
+    "irfft": (
+        lambda p, x: p.fft.irfft(x[..., :2]),
+        [T],
+        lambda x: np.fft.irfftn(x[..., 0] + 1j * x[..., 1], axes=(1,)),
+    ),
+    "irfft to an odd length": (
+        lambda p, x: p.fft.irfft(x[..., :2], norm="no_norm", is_odd=True),
+        [T],
+        lambda x: 5 * np.fft.irfft(x[..., 0] + 1j * x[..., 1], 5, axis=1),
+    ),
     "empty flip": (lambda p, x: p.flip(x), [EMPTY], np.flip),
     "empty roll": (lambda p, x: p.roll(x, 1, 1), [EMPTY], lambda x: x),
     "empty repeat": (lambda p, x: p.repeat(x, 2, axis=1), [EMPTY], lambda x: x.repeat(2, 1)),
@@ -375,6 +517,7 @@ def test_compiled_values_are_the_references(rows, results):
 @pytest.mark.parametrize("name", ROWS)
 def test_types_are_pytensors(name):
     theirs = pytest.importorskip("pytensor.tensor", reason="PyTensor is not installed")
+    pytest.importorskip("pytensor.tensor.fft")
     expression, values, _ = ROWS[name]
     shapes = [tuple(value.shape) for value in values]
     ours, expected = (
@@ -401,6 +544,9 @@ WITHOUT_GRADIENT = {
     *("isfinite", "isposinf", "isneginf", "nan_to_num", "nan_to_num chosen", "round_half_away_from_zero"),
     *("iround", "divmod", "ceil_intdiv", "angle", "square", "empty bincount", "unpacked shape"),
     *("empty flip", "empty roll", "empty repeat", "empty repeat each"),
+    *("unique", "unique columns", "special.xlogy of zeros"),
+    *(name for name in ROWS if name.startswith(("unique with", "unravel_index", "ravel_multi_index"))),
+    *(f"interpolate1d {method}" for method in ("nearest", "first", "last", "mean")),
 }
 
 
@@ -445,6 +591,31 @@ def test_gradients_are_those_of_the_values(name):
         lambda: pt.pad(pt.matrix(), 1, mode="edge", constant_values=1),
         lambda: pt.pad(pt.matrix(), 1, mode="reflect", reflect_type="odd"),
         lambda: pt.pad(pt.matrix(), 1.5),
+        lambda: pt.diagonal(pt.vector()),
+        lambda: pt.diagonal(pt.tensor3(), 0, 1, -2),
+        lambda: pt.diag(pt.tensor3()),
+        lambda: pt.vector().norm(0),
+        lambda: pt.unique(pt.vector(), axis=1),
+        lambda: pt.unravel_index(pt.lvector(), pt.lvector()),
+        lambda: pt.unravel_index(pt.vector(), (2, 3)),
+        lambda: pt.unravel_index(pt.lvector(), (2, 3), order="A"),
+        lambda: pt.ravel_multi_index(pt.lvector(), (2, 3)),
+        lambda: pt.ravel_multi_index([pt.lvector()], (2, 3)),
+        lambda: pt.choose(pt.vector(), pt.matrix()),
+        lambda: pt.choose(pt.lvector(), pt.matrix(), mode="other"),
+        lambda: pt.split(pt.dvector(shape=(5,)), [2, 2]),
+        lambda: pt.split(pt.vector(), [2, 2], n_splits=3),
+        lambda: pt.concat_with_broadcast([]),
+        lambda: pt.pack(pt.scalar(), keep_axes=0),
+        lambda: pt.pack(pt.tensor3(), keep_axes=(0, 2)),
+        lambda: pt.pack(pt.tensor3(), keep_axes=1),
+        lambda: pt.unpack(pt.matrix(), [(2,)]),
+        lambda: pt.interpolate1d([0.0, 1.0], [0.0, 1.0], "cubic"),
+        lambda: pt.interpolate1d([[0.0, 1.0]], [0.0, 1.0]),
+        lambda: pt.fft.rfft(pt.vector()),
+        lambda: pt.fft.rfft(pt.matrix(), norm="other"),
+        lambda: pt.fft.irfft(pt.matrix()),
+        lambda: pt.sort(pt.vector(), kind="bogo"),
         lambda: pt.signal.convolve1d(pt.scalar(), pt.vector()),
         lambda: pt.signal.convolve1d(pt.vector(), pt.vector(), mode="other"),
         lambda: pt.signal.convolve2d(pt.matrix(), pt.matrix(), boundary="other"),
@@ -472,6 +643,15 @@ def test_what_numpy_does_not_take_is_refused(refused):
         (lambda x, n: pt.repeat(x, n), [V, np.array([], "int64")], ValueError),
         (lambda x, n: pt.repeat(x, n), [V[:2], np.array([-1, 2])], ValueError),
         (lambda x, n: pt.repeat(x, n), [V[:2], np.array([2, -1])], ValueError),
+        (lambda x, n: pt.unravel_index(n, (2, 3))[0] + 0 * x[0], [V, np.array([6])], IndexError),
+        (lambda x, n: pt.unravel_index(n, (2, 3))[0] + 0 * x[0], [V, np.array([-1])], IndexError),
+        (lambda x, n: pt.ravel_multi_index([n[0], n[1]], (2, 3)) + 0 * x, [V, np.array([1, 3])], IndexError),
+        (lambda x, n: pt.ravel_multi_index([n[0], n[1]], n) + 0 * x, [V, np.array([1, 3, 4])], ValueError),
+        (lambda x, n: pt.choose(n, [x, x]), [V[:1], np.array([2])], IndexError),
+        (lambda x, n: pt.split(x, n, n_splits=2)[1], [V, np.array([1, 3])], ValueError),
+        (lambda x, n: pt.split(x, n, n_splits=2)[0], [V, np.array([-1, 6])], ValueError),
+        (lambda x, n: pt.split(x, n, n_splits=2)[0], [V, np.array([2, 2, 1])], ValueError),
+        (lambda x, n: pt.fill_diagonal(pt.zeros((2, 2, n[0])), x[0]), [V, np.array([3])], ValueError),
         (lambda x, n: pt.pad(x, n), [V, np.array([1, -2])], ValueError),
         (lambda x, n: pt.signal.convolve1d(x, n), [V, np.array([], "int64")], ValueError),
         (lambda x, n: pt.bincount(n) + 0 * pt.sum(x), [V, np.array([-1, 2])], IndexError),
