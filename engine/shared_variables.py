@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from importlib import import_module
+from itertools import count
 from typing import Any
 
 import numpy as np
@@ -14,14 +15,23 @@ from engine.tensor.conversion import as_tensor_variable
 from engine.tensor.type import TensorType, check_dtype, is_masked, tensor_type
 from engine.tensor.variable import TensorVariable
 
+_numbers = count()
+"""The numbers of containers, in the order in which they are made."""
+
+
+def newest_container() -> int:
+    """Return a number that is larger than those of all containers so far, and smaller than those to come."""
+    return next(_numbers)
+
 
 class Container:
     """The value of a shared variable, in `storage[0]`: if it is an array, C-contiguous, aligned, of exactly
     `type`."""
 
-    __slots__ = ("storage", "type")
+    __slots__ = ("number", "storage", "type")
 
     def __init__(self, type: Type, value: Any) -> None:
+        self.number = next(_numbers)
         self.type = type
         self.storage: list[Any] = [value]
 

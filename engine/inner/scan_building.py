@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from engine.graph.replace import rebuild
+from engine.graph.represented import RepresentedType
 from engine.graph.traversal import ancestors, io_toposort
 from engine.graph.variables import Constant, Variable
 from engine.inner.scan_info import OuterOutputs, ScanInfo, ScanLike
@@ -192,6 +193,8 @@ def _is_best_outside(variable: Variable) -> bool:
         return is_data(variable)
     if node is None:
         return True
+    if isinstance(variable.type, RepresentedType):  # a Scan has tensors alone as inputs
+        return False
     if isinstance(node.op, Alloc | DimShuffle) or all(isinstance(v, Constant) for v in node.inputs):
         return False
     return not (isinstance(node.op, Elemwise) and node.op.scalar_op.name == "second")

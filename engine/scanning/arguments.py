@@ -7,8 +7,9 @@ from functools import reduce
 from typing import Any
 
 from cachegraph.named_tuples import NamedTuple
+from engine.graph.represented import RepresentedType
 from engine.graph.variables import Variable
-from engine.tensor.conversion import as_tensor_variable
+from engine.tensor.conversion import as_symbolic, as_tensor_variable
 from engine.tensor.math import minimum, neq
 from engine.tensor.shape import expand_dims, shape_i
 
@@ -90,8 +91,12 @@ def _recurrence(number: int, given: Any) -> Recurrence | None:
         return None
     if any(tap >= 0 for tap in taps) or len(set(taps)) != len(taps) or not taps:
         raise ValueError(f"{what} has taps {taps}; they must be negative and differ: -1 is the row before")
-    initial = as_tensor_variable(options["initial"])
+    initial = as_symbolic(options["initial"])
     name = initial.name
+    if isinstance(initial.type, RepresentedType):
+        if taps != (-1,):
+            raise ValueError(f"{what} has taps {taps}; {initial} of type {initial.type} has only -1")
+        return Recurrence(initial, taps, [initial.type.make_variable(name)])
     if taps == (-1,):
         initial = expand_dims(initial, 0)
     elif initial.type.ndim == 0:
@@ -176,7 +181,7 @@ def parse_step(returned: Any) -> StepResults:
         if kind == "outputs":
             step.outputs = [part] if isinstance(part, Variable) else list(part)
         elif kind == "updates":
-            step.updates = {variable: as_tensor_variable(value) for variable, value in dict(part).items()}
+            step.updates = {variable: as_symbolic(value) for variable, value in dict(part).items()}
         else:
             step.stop = part.condition
     return step

@@ -20,7 +20,9 @@ from engine.scanning.arguments import (
     recurrences,
     steps_of,
 )
-from engine.tensor.conversion import as_tensor_variable
+from engine.scanning.held_values import held_state, hold_non_sequences, is_held, last_value
+from engine.shared_variables import SharedVariable, newest_container
+from engine.tensor.conversion import as_symbolic
 from engine.tensor.shape import expand_dims
 
 
@@ -54,7 +56,8 @@ def scan(
     non-sequences; `strict` forbids this for shared variables.
 
     Returns (outputs, updates). The outputs are a list, a single variable (unless `return_list`), or
-    None. The updates are for `function(updates=...)`; `return_updates=False` leaves them out.
+    None. The updates are for `function(updates=...)`; `return_updates=False` leaves them out. A state may be
+    a generator of random numbers; its output is the last one.
 
     Raises ValueError if the number of outputs differs from that of `outputs_info`, for updates that are
     not returned, and for a missing or negative number of steps; TypeError for outputs or updates that
@@ -64,26 +67,34 @@ def scan(
     _warn_of_mode(mode)
     rows = cut_sequences(sequences, go_backwards)
     states = recurrences(outputs_info)
-    constants = [as_tensor_variable(value) for value in as_list(non_sequences)]
+    constants = [as_symbolic(value) for value in as_list(non_sequences)]
     taps = [row for state in states if state is not None for row in state.rows]
+    begun = newest_container()
     step = parse_step(fn(*(row for _, row in rows), *taps, *constants))
     states = _checked_states(states, step)
-    updated = _shared_states(step.updates)
+    _add_default_updates(step, begun)
+    values: dict[Any, Any] = {}
+    updated = _shared_states(step.updates, values)
     _check_strict(strict, step, [*constants, *updated, *(v for v, _ in rows)])
-    given = [v for v in dict.fromkeys(constants) if not isinstance(v, Constant) and v not in updated]
-    loop = ScanBuilder(
-        n_steps=steps_of(n_steps, rows),
-        sequences=rows,
-        states=[*_states(states, step), *updated.values()],
-        mapped=[new for state, new in zip(states, step.outputs, strict=True) if state is None],
-        non_sequences=[(variable, variable) for variable in given],
-        stop=step.stop,
-    )
-    loop.non_sequences += [(variable, variable) for variable in loop.invariants()]
+    loop_states = [*_states(states, step, values), *updated.values()]
+    mapped = [new for state, new in zip(states, step.outputs, strict=True) if state is None]
+    loop = ScanBuilder(steps_of(n_steps, rows), rows, loop_states, mapped, stop=step.stop)
+    _close(loop, [v for v in constants if v not in updated], values)
     found = loop.apply(Scan, truncate_gradient, name)
     outputs = _ordered(states, found.buffers, found.mapped)
     last = zip(updated, found.buffers[len(found.buffers) - len(updated) :], strict=True)
-    return _returned(outputs, {shared: buffer[-1] for shared, buffer in last}, return_list, return_updates)
+    updates = {v: last_value(buffer, v) if is_held(v) else buffer[-1] for v, buffer in last}
+    return _returned(outputs, updates, return_list, return_updates)
+
+
+def _close(loop: ScanBuilder, given: Sequence[Any], values: dict[Any, Any]) -> None:
+    """Add the non-sequences of `loop`: those `given`, and what a step uses without being given. In a step
+    `values` take the place of the variables that are their keys."""
+    unique = [v for v in dict.fromkeys(given) if not isinstance(v, Constant)]
+    loop.non_sequences = [(variable, variable) for variable in unique]
+    loop.substitute(values)
+    loop.non_sequences += [(variable, variable) for variable in loop.invariants()]
+    hold_non_sequences(loop)
 
 
 def _warn_of_mode(mode: Any) -> None:
@@ -107,21 +118,38 @@ def _checked_states(states: list[Recurrence | None], step: StepResults) -> list[
     return states
 
 
-def _states(states: Sequence[Recurrence | None], step: StepResults) -> list[State]:
+def _add_default_updates(step: StepResults, begun: int) -> None:
+    """Add the default updates of shared variables that the step made, as those of a RandomStream: nobody
+    outside can ask for them."""
+    for variable in graph_inputs([*step.outputs, *step.updates.values()]):
+        if not isinstance(variable, SharedVariable) or variable.container.number < begun:
+            continue
+        if variable.default_update is not None and variable not in step.updates:
+            step.updates[variable] = variable.default_update
+            variable.default_update = None
+
+
+def _states(states: Sequence[Recurrence | None], step: StepResults, values: dict[Any, Any]) -> list[State]:
     return [
-        State(state.initial, tuple(sorted(state.taps)), state.sorted_rows(), new)
+        held_state(state.initial, state.rows[0], new, values)
+        if is_held(state.initial)
+        else State(state.initial, tuple(sorted(state.taps)), state.sorted_rows(), new)
         for state, new in zip(states, step.outputs, strict=True)
         if state is not None
     ]
 
 
-def _shared_states(updates: dict[Any, Any]) -> dict[Any, State]:
-    """Return the shared variables that a step updates as states; inside the loop each is its own row."""
+def _shared_states(updates: dict[Any, Any], values: dict[Any, Any]) -> dict[Any, State]:
+    """Return the shared variables that a step updates as states; inside the loop each is its own row, or, if
+    its values are no arrays, what is added to `values`."""
     found = {}
     for shared, value in updates.items():
         if not hasattr(shared, "container"):
             raise ValueError(f"Describing a loop: {shared} is updated; only a shared variable can be")
-        found[shared] = State(expand_dims(shared, 0), (-1,), [shared], value)
+        if is_held(shared):
+            found[shared] = held_state(shared, shared, value, values)
+        else:
+            found[shared] = State(expand_dims(shared, 0), (-1,), [shared], value)
     return found
 
 
@@ -139,7 +167,12 @@ def _check_strict(strict: bool, step: StepResults, given: Collection[Any]) -> No
 def _ordered(states: Sequence[Recurrence | None], buffers: Sequence[Any], mapped: Sequence[Any]) -> list[Any]:
     """Return the rows of all steps for each output."""
     of_states, of_others = iter(buffers), iter(mapped)
-    return [next(of_others) if state is None else next(of_states)[-min(state.taps) :] for state in states]
+    return [next(of_others) if state is None else _computed_rows(state, next(of_states)) for state in states]
+
+
+def _computed_rows(state: Recurrence, buffer: Any) -> Any:
+    """Return the rows that the steps computed, or, if a row is no array, the last of them."""
+    return last_value(buffer, state.initial) if is_held(state.initial) else buffer[-min(state.taps) :]
 
 
 def _returned(outputs: list[Any], updates: dict[Any, Any], return_list: bool, return_updates: bool) -> Any:

@@ -12,6 +12,7 @@ from engine.lowering.op_rule import OpRule, Rules
 from engine.lowering.steps import Check, Value
 from engine.lowering.table import Table
 from engine.tensor.elemwise import DimShuffle
+from engine.tensor.held_arrays import HeldArray, HeldValue
 from engine.tensor.shape import Reshape, Shape_i, is_length
 
 
@@ -127,7 +128,17 @@ def _is_minus_one(variable: Any) -> bool:
     return isinstance(variable, Constant) and int(variable.data) == -1
 
 
+def _lower_held(lowering: Lowering, node: Apply) -> None:
+    """Take the array of the input for that of the output."""
+    source, output = node.inputs[0], node.outputs[0]
+    lowering.dims[output] = lowering.dims_of(source)
+    if lowering.is_needed(output):
+        lowering.values[output] = lowering.value_of(source)
+
+
 RULES: Rules = {
+    HeldArray: OpRule(_lower_held),
+    HeldValue: OpRule(_lower_held),
     Shape_i: OpRule(_lower_shape_i, lambda node: ()),
     DimShuffle: OpRule(_lower_dimshuffle),
     Reshape: OpRule(_lower_reshape, lambda node: node.inputs[:1], lambda node: node.inputs[1:]),

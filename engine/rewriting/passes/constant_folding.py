@@ -36,7 +36,7 @@ def constant_folding(fgraph: FunctionGraph, node: Apply) -> list[Variable] | Non
     try:
         with np.errstate(all="ignore"):
             node.op.perform(
-                node, [variable.data for variable in node.inputs if isinstance(variable, Constant)], storage
+                node, [variable.value for variable in node.inputs if isinstance(variable, Constant)], storage
             )
     except Exception:  # it raises again when the function runs
         return None
