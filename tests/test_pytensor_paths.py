@@ -8,7 +8,7 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 FOLDERS = ("compile", "conditional", "graph/rewriting", "scan")
-FILES = ("ifelse.py", "graph/basic.py", "graph/fg.py", "graph/type.py")
+FILES = ("ifelse.py", "graph/basic.py", "graph/fg.py", "graph/null_type.py", "graph/type.py")
 PATHS = sorted(
     str(path.relative_to(ROOT))
     for path in [

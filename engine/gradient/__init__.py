@@ -9,6 +9,12 @@ if TYPE_CHECKING:
     from engine.gradient.forward import Rop, push_forward, pushforward
     from engine.gradient.gradient_check import verify_grad
     from engine.gradient.jacobians import hessian, hessian_vector_product, jacobian
+    from engine.graph.absent_gradients import (
+        DisconnectedType,
+        disconnected_type,
+        grad_not_implemented,
+        grad_undefined,
+    )
     from engine.tensor.gradient_control import (
         disconnected_grad,
         grad_clip,
@@ -18,13 +24,17 @@ if TYPE_CHECKING:
     )
 
 __all__ = [
+    "DisconnectedType",
     "Lop",
     "Rop",
     "connections",
     "disconnected_grad",
+    "disconnected_type",
     "grad",
     "grad_clip",
+    "grad_not_implemented",
     "grad_scale",
+    "grad_undefined",
     "hessian",
     "hessian_vector_product",
     "jacobian",
@@ -39,6 +49,7 @@ __all__ = [
 
 
 _NAMES = {
+    "engine.graph.absent_gradients": "DisconnectedType disconnected_type grad_not_implemented grad_undefined",
     "engine.gradient.forward": "Rop push_forward pushforward",
     "engine.gradient.gradient_check": "verify_grad",
     "engine.gradient.jacobians": "hessian hessian_vector_product jacobian",

@@ -8,12 +8,13 @@ Jacobian vector products", 2017).
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from engine.errors import DisconnectedInputError, NullGradientError
-from engine.gradient.reverse import as_derivative, as_given, as_variables, check_choices, pull_back
+from engine.gradient.reverse import answer, as_derivative, as_given, as_variables, check_choices, pull_back
 from engine.gradient.stable_forms import leaves_of, stable_form
+from engine.gradient.user_ops import pulled_back, pushed_forward
 from engine.graph.apply import Apply
 from engine.graph.traversal import io_toposort
 from engine.graph.variables import Variable
@@ -26,14 +27,15 @@ def pushforward(
     tangents: Any,
     disconnected_outputs: str = "raise",
     return_disconnected: str = "zero",
+    use_op_pushforward: bool = True,
 ) -> Any:
     """Return the Jacobian of `f` with respect to `wrt`, times `tangents`.
 
     `f` is a variable, or a list or tuple of them; so is the result. There is one tangent per variable
     of `wrt`, of its shape. If an output does not depend on `wrt`, `disconnected_outputs` says what
-    happens: "raise" (DisconnectedInputError), "warn" or "ignore", with zeros as the result, or None
-    with `return_disconnected="none"`. Raises ValueError for a wrong number or rank of tangents, and
-    NullGradientError for an Op without a derivative.
+    happens, as in `grad`. Without `use_op_pushforward` every Op is pulled back twice. Raises
+    ValueError for a wrong number or rank of tangents, and NullGradientError for an Op without a
+    derivative.
     """
     check_choices("disconnected_outputs", disconnected_outputs, return_disconnected)
     outputs, targets, given = as_variables(f), as_variables(wrt), as_variables(tangents)
@@ -47,11 +49,14 @@ def pushforward(
                 f"Pushing {tangent.type} forward from {target.type}: both must have the same number of "
                 "dimensions"
             )
-    found = push_forward(outputs, targets, given)
+    if use_op_pushforward:
+        found = push_forward(outputs, targets, given)
+    else:
+        found = by_two_pullbacks(lambda u: pull_back(outputs, u, targets), outputs, given)
     for position, output in enumerate(outputs):
         if found[position] is None:
             _check_connected(output, disconnected_outputs)
-            found[position] = None if return_disconnected == "none" else as_derivative(None, output)
+            found[position] = answer(None, output, return_disconnected)
     return as_given(f, found)
 
 
@@ -93,20 +98,24 @@ def _through_form(form: Variable, leaves: Sequence[Variable], known: dict[Variab
 
 
 def _through(node: Apply, tangents: list[Any]) -> Sequence[Any]:
-    found = node.op.pushforward(node.inputs, node.outputs, tangents)
-    return (
-        by_two_pullbacks(node.op, node.inputs, node.outputs, tangents) if found is NotImplemented else found
-    )
+    op, inputs, outputs = node.op, node.inputs, node.outputs
+    found = pushed_forward(op, inputs, outputs, tangents)
+    if found is not NotImplemented:
+        return found
+    wanted = [tangent is not None for tangent in tangents]
+    return by_two_pullbacks(lambda u: pulled_back(op, inputs, outputs, u, wanted), outputs, tangents)
 
 
 def by_two_pullbacks(
-    op: Any, inputs: Sequence[Variable], outputs: Sequence[Variable], tangents: Sequence[Any]
+    pull: Callable[[Sequence[Any]], Sequence[Any]], outputs: Sequence[Variable], tangents: Sequence[Any]
 ) -> list[Any]:
-    """Return the tangents of the outputs of one Op by two pullbacks; None for outputs that do not change."""
+    """Return the tangent of each output (None: it does not change), given those of the inputs.
+
+    `pull` returns the gradient for each input, given the cotangents of the outputs.
+    """
     # Zeros instead of new variables: they stay in the graph if only their shape is used.
     cotangents: list[Any] = [as_derivative(None, output) if _is_float(output) else None for output in outputs]
-    wanted = [tangent is not None for tangent in tangents]
-    gradients = op.pullback_wanted(inputs, outputs, cotangents, wanted)
+    gradients = pull(cotangents)
     pairs = [(g, t) for g, t in zip(gradients, tangents, strict=True) if g is not None and t is not None]
     present = [cotangent for cotangent in cotangents if cotangent is not None]
     found = iter(pull_back([g for g, _ in pairs], [t for _, t in pairs], present))

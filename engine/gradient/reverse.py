@@ -14,6 +14,8 @@ from typing import Any
 
 from engine.errors import DisconnectedInputError, NullGradientError
 from engine.gradient.stable_forms import leaves_of, stable_form
+from engine.gradient.user_ops import pulled_back
+from engine.graph.absent_gradients import disconnected_type
 from engine.graph.apply import Apply
 from engine.graph.traversal import io_toposort
 from engine.graph.user_ops import is_user_op
@@ -33,6 +35,7 @@ def grad(
     wrt: Any,
     consider_constant: Iterable[Variable] | None = None,
     disconnected_inputs: str = "raise",
+    add_names: bool = True,
     known_grads: Known | None = None,
     return_disconnected: str = "zero",
 ) -> Any:
@@ -41,8 +44,9 @@ def grad(
     No gradient flows through the variables `consider_constant`. `known_grads` maps variables to
     gradients that are already known; `cost` may then be None. If the cost does not depend on a
     variable, `disconnected_inputs` says what happens: "raise" (DisconnectedInputError), "warn" or
-    "ignore", with zeros as the result, or None with `return_disconnected="none"`. Raises TypeError
-    unless `cost` is a 0-d float, and NullGradientError for an Op without a gradient.
+    "ignore", with zeros as the result, or with `return_disconnected` "none" None, with "disconnected" a
+    variable of DisconnectedType. With `add_names` a gradient of variables with names has one. Raises
+    TypeError unless `cost` is a 0-d float, and NullGradientError for an Op without a gradient.
     """
     check_choices("disconnected_inputs", disconnected_inputs, return_disconnected)
     targets = [wrt] if isinstance(wrt, Variable) else list(wrt)
@@ -52,7 +56,17 @@ def grad(
         cotangents.setdefault(cost, number(1.0, cost.type.dtype))
     answers = (disconnected_inputs, return_disconnected)
     gradients = _gradients(cotangents, targets, frozenset(known_grads or ()), consider_constant, answers)
+    if add_names and cost is not None and cost.name is not None:
+        _name(gradients, cost, targets)
     return gradients[0] if isinstance(wrt, Variable) else gradients
+
+
+def _name(gradients: Sequence[Any], cost: Variable, targets: Sequence[Variable]) -> None:
+    """Name the gradients that have no name yet."""
+    for gradient, target in zip(gradients, targets, strict=True):
+        is_new = gradient is not None and gradient.owner is not None and gradient.name is None
+        if is_new and target.name is not None:
+            gradient.name = f"(d{cost.name}/d{target.name})"
 
 
 def _gradients(
@@ -78,10 +92,15 @@ def _gradients(
             roots,
             disconnected_inputs,
         )
-    return [
-        None if gradient is None and return_disconnected == "none" else as_derivative(gradient, target)
-        for gradient, target in zip(gradients, targets, strict=True)
-    ]
+    pairs = zip(gradients, targets, strict=True)
+    return [answer(gradient, target, return_disconnected) for gradient, target in pairs]
+
+
+def answer(derivative: Any, variable: Variable, return_disconnected: str) -> Any:
+    """Return the derivative for `variable`; if there is none, what `return_disconnected` says."""
+    if derivative is not None or return_disconnected == "zero":
+        return as_derivative(derivative, variable)
+    return None if return_disconnected == "none" else disconnected_type.make_variable()
 
 
 def check_choices(name: str, disconnected: str, returned: str) -> None:
@@ -91,8 +110,8 @@ def check_choices(name: str, disconnected: str, returned: str) -> None:
     """
     if disconnected not in ("raise", "warn", "ignore"):
         raise ValueError(f'{name}={disconnected!r}: it must be "raise", "warn" or "ignore"')
-    if returned not in ("zero", "none"):
-        raise ValueError(f'return_disconnected={returned!r}: it must be "zero" or "none"')
+    if returned not in ("zero", "none", "disconnected"):
+        raise ValueError(f'return_disconnected={returned!r}: it must be "zero", "none" or "disconnected"')
 
 
 def pullback(
@@ -223,7 +242,7 @@ def _accumulate_node(
     if not any(wanted) or all(cotangent is None for cotangent in given):
         return
     check_complex(node)
-    found = node.op.pullback_wanted(node.inputs, node.outputs, given, wanted)
+    found = pulled_back(node.op, node.inputs, node.outputs, given, wanted)
     for variable, is_wanted, gradient in zip(node.inputs, wanted, found, strict=True):
         if is_wanted and gradient is not None:
             _add(cotangents, variable, gradient)

@@ -22,8 +22,8 @@ class Op(ByProps):
 
     A user Op may give the lengths of its outputs in a method `infer_shape(fgraph, node, input_shapes)`: for
     each output a tuple with a length per axis (a variable or an int), or None if only the result tells.
-    `fgraph` is always None: lengths are also needed before a graph exists. The gradient is `pullback`;
-    PyTensor's older `grad` and `L_op` are not read.
+    `fgraph` is always None: lengths are also needed before a graph exists. Where `pullback` and `pushforward`
+    speak of None, the methods of a user Op are given variables of DisconnectedType, and may return them.
     """
 
     default_output: int | None = None

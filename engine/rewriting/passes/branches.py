@@ -106,8 +106,11 @@ def _read(values: Sequence[Variable], inside: Collection[Apply]) -> list[Variabl
 
 def _chosen(condition: Variable, yes: Any, no: Any, output: Variable) -> Variable:
     """Return the one row that two values have together; their shapes may differ."""
-    axes = range(1, yes.type.ndim)
-    lengths = [switch(condition, shape_i(yes, axis), shape_i(no, axis)) for axis in axes]
+    known = tensor_type_of(output).shape
+    lengths = [
+        switch(condition, shape_i(yes, axis), shape_i(no, axis)) if length is None else length
+        for axis, length in enumerate(known, 1)
+    ]
     only: Variable = reshape(join(0, flatten(yes), flatten(no)), lengths)
     return tensor_type_of(output).filter_variable(only)
 

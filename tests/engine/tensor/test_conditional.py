@@ -83,6 +83,14 @@ def test_branches_may_differ_in_shape_even_if_only_their_values_tell_it():
     assert g(0.0, np.ones((2, 3))).shape == (1, 2)
 
 
+def test_static_lengths_that_both_branches_have_stay():
+    row, other = pt.tensor("row", shape=(1, 3)), pt.tensor("other", shape=(2, 3))
+    chosen = ifelse(c, row, other)
+    assert chosen.type.shape == (None, 3)
+    f = engine.function([c, row, other], chosen)
+    assert [f(at, np.ones((1, 3)), np.ones((2, 3))).shape for at in (1.0, 0.0)] == [(1, 3), (2, 3)]
+
+
 def test_nan_chooses_the_first_branch_and_several_values_come_together():
     first, second = ifelse(c, [x.sum(), x], [y.sum(), y * 2])
     f = engine.function([c, x, y], [first, second])
