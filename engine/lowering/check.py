@@ -13,6 +13,7 @@ from keyword import iskeyword
 from msgspec import Struct, field
 
 from engine.lowering.loops import (
+    ROW_PRODUCTS,
     Address,
     Array,
     Bound,
@@ -148,7 +149,8 @@ class _Checker(Struct):
                 self.check(body)
 
     def call(self, node: Call) -> None:
-        self.require(EXTERNALS.get(node.external) == len(node.arguments), f"a call of {node.external}")
+        count = (EXTERNALS | ROW_PRODUCTS).get(node.external)
+        self.require(count == len(node.arguments), f"a call of {node.external}")
         for argument in node.arguments:
             match argument:
                 case Address(place):

@@ -191,11 +191,26 @@ Passed = Address | Reference | Literal | Word
 
 
 class Call(Struct, frozen=True):
-    """A call of `external` (runtime/externals.py), a C function of which no result is used."""
+    """A call of `external` (runtime/externals.py), a C function of which no result is used.
+
+    It may also be one of ROW_PRODUCTS, which the printer defines.
+    """
 
     external: str
     arguments: tuple[Passed, ...]
 
+
+ROW_PRODUCTS = {
+    f"row_products_{element}_{accumulator}": 4
+    for element, accumulator in (("float64", "float64"), ("float32", "float64"), ("float32", "float32"))
+}
+"""The functions that compute products of ROWS_OF_PRODUCTS rows, by the dtypes of their elements and products.
+
+Each has so many arguments: the address of the first row, the length of a row, how many rows there are, and
+the address of the products. If there are fewer rows, the last one is computed again; if the length is odd,
+the last column is left out.
+"""
+ROWS_OF_PRODUCTS = 8
 
 Parameter = Pointer | Integer
 Node = Number | Compute | Evaluate | ReadElement | WriteElement | Array | Loop | If | Fail | Call

@@ -11,9 +11,11 @@ from engine.codegen.llvm.elementary.library import (
     vector_width,
 )
 from engine.codegen.llvm.ir_text import BYTE, POINTER, STATUS, WORD, FunctionText, LlvmType, LlvmValue
+from engine.codegen.llvm.row_products import define_row_products
 from engine.codegen.llvm.scalar_code import LLVM_TYPES, constant_of, emit_operation
 from engine.lowering.check import Names, check_kernel
 from engine.lowering.loops import (
+    ROW_PRODUCTS,
     Address,
     Array,
     Bound,
@@ -126,6 +128,8 @@ class _KernelPrinter(Struct):
                 case Array(name, dtype, size):
                     self.values[name] = self.function.slot(_stored(dtype), size)
                 case Call(external, arguments):
+                    if external in ROW_PRODUCTS:
+                        self.define(external)
                     self.function.call_for_effect(external, [self.passed(argument) for argument in arguments])
                 case _:
                     self.values[node.target] = self.computed(node)
@@ -151,6 +155,11 @@ class _KernelPrinter(Struct):
                 dtypes = tuple([self.names.values[name] for name in arguments])
                 dtypes = (operand, dtype) if op == "cast" else dtypes
                 return emit_operation(self.function, op, dtypes, values)
+
+    def define(self, function: str) -> None:
+        """Define `function`, one of ROW_PRODUCTS, in the module."""
+        text, declarations = define_row_products(function)
+        self.function.declarations |= {**declarations, function: text}
 
     def called(self, function: Embedded, values: list[LlvmValue]) -> LlvmValue:
         """Return the result of `function` for `values`; if it raises, the kernel ends."""

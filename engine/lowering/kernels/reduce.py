@@ -23,7 +23,11 @@ from engine.lowering.kernels.building import KernelBuilder, constant, number_byt
 from engine.lowering.kernels.elementwise import elementwise
 from engine.lowering.kernels.nest import Axis, Fused, NestOperand, collapse, contiguous_terms, declare, end_of
 from engine.lowering.loops import (
+    ROW_PRODUCTS,
+    ROWS_OF_PRODUCTS,
+    Address,
     Array,
+    Call,
     Carried,
     Compute,
     Fail,
@@ -34,6 +38,7 @@ from engine.lowering.loops import (
     Number,
     Place,
     ReadElement,
+    Word,
     WriteElement,
 )
 from engine.lowering.operations import FLOATS
@@ -46,8 +51,6 @@ BLOCK = 2048
 TILE = 1024
 TOGETHER = 2
 """Rows that are accumulated together."""
-SEVERAL = 8
-"""Rows whose products are computed side by side."""
 
 _OPERATIONS = {
     "sum": "add",
@@ -182,8 +185,10 @@ class _ReductionNest(Struct, frozen=True):
     # ---- the innermost dim is reduced
 
     def rows(self) -> tuple[Node, ...]:
-        if self.is_plain and len(self.kept) == 1 and self.kind == "prod" and self.accumulator in FLOATS:
-            return self.products_side_by_side()
+        if self.is_plain and len(self.kept) == 1 and self.kind == "prod":
+            function = f"row_products_{self.fused.operands[0].dtype}_{self.accumulator}"
+            if function in ROW_PRODUCTS:
+                return self.products_side_by_side(function)
         depth = self.fused.depth - 1
         initial = "neutral" if depth == len(self.kept) else f"total{depth - 1}"
         inner, total = self.innermost(initial)
@@ -257,32 +262,36 @@ class _ReductionNest(Struct, frozen=True):
 
     # ---- products of rows
 
-    def products_side_by_side(self) -> tuple[Node, ...]:
-        """Return the loops over SEVERAL rows at a time: each product waits for the one before it only.
-
-        The last rows are computed several times if the rows are no multiple of SEVERAL.
-        """
+    def products_side_by_side(self, function: str) -> tuple[Node, ...]:
+        """Return the loop over ROWS_OF_PRODUCTS rows at a time. `function` leaves out an odd last column."""
         (row,), (column,) = self.kept, self.gone
-        (cast,) = self.fused.statements
-        rows: list[Node] = []
-        steps: list[Node] = []
-        results: list[Node] = []
-        for n in range(SEVERAL):
-            rows.append(constant(f"behind{n}", "int64", n))
-            rows.append(Compute(f"full_row{n}", "add", (row.index, f"behind{n}"), "int64"))
-            rows.append(Compute(f"row{n}", "minimum", (f"full_row{n}", "last_row"), "int64"))
-            place = Place("x0", ((f"row{n}", column.extent), (column.index,)))
-            steps.append(ReadElement(f"element{n}", place))
-            steps.append(Compute(f"factor{n}", cast.op, (f"element{n}",), self.accumulator))
-            steps.append(self.combine(f"following{n}", f"product{n}", f"factor{n}"))
-            results.append(Compute(f"result{n}", "cast", (f"product{n}",), self.result))
-            results.append(WriteElement(Place("y", ((f"row{n}",),)), f"result{n}"))
-        carried = [Carried(f"product{n}", "neutral", f"following{n}") for n in range(SEVERAL)]
-        along = Loop(column.index, 0, column.extent, 1, tuple(steps), tuple(carried))
+        element = Place("x0", (("finished", column.extent), (column.index,)))
+        last = (
+            ReadElement("element", element),
+            Compute("factor", "cast", ("element",), self.accumulator),
+            self.combine("following", "product", "factor"),
+        )
+        finish = (
+            Compute("position", "sub", ("finished", row.index), "int64"),
+            ReadElement("found", Place("products", (("position",),))),
+            Loop(column.index, "even", column.extent, 1, last, (Carried("product", "found", "following"),)),
+            Compute("result", "cast", ("product",), self.result),
+            WriteElement(Place("y", (("finished",),)), "result"),
+        )
+        first = Address(Place("x0", ((row.index, column.extent),)))
+        arguments = first, Word(column.extent), Word("rows_left"), Address(Place("products"))
+        rows = (
+            *end_of(row.index, "together", row.extent),
+            Compute("rows_left", "sub", (row.extent, row.index), "int64"),
+            Call(function, arguments),
+            Loop("finished", row.index, f"{row.index}_end", 1, finish),
+        )
         return (
-            constant("one", "int64", 1),
-            Compute("last_row", "sub", (row.extent, "one"), "int64"),
-            Loop(row.index, 0, row.extent, SEVERAL, (*rows, along, *results)),
+            constant("together", "int64", ROWS_OF_PRODUCTS),
+            constant("all_but_last_bit", "int64", -2),
+            Compute("even", "and_", (column.extent, "all_but_last_bit"), "int64"),
+            Array("products", self.accumulator, ROWS_OF_PRODUCTS),
+            Loop(row.index, 0, row.extent, ROWS_OF_PRODUCTS, rows),
         )
 
     # ---- the innermost dim is kept

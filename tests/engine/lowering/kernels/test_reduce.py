@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from engine.lowering.kernels.nest import NestOperand
-from engine.lowering.kernels.reduce import BLOCK, SEVERAL, TILE, TOGETHER, reduction
+from engine.lowering.kernels.reduce import BLOCK, TILE, TOGETHER, reduction
 from engine.lowering.loops import Loop, walk
 from engine.lowering.statements import Statement
 from engine.runtime.errors import InvalidKernel
@@ -227,17 +227,21 @@ def test_a_reduction_that_makes_no_sense_is_refused(kind, dims):
         check_kernel(simple(kind, "float64", 2, dims))
 
 
-@pytest.mark.parametrize("dtype", ["float64", "float32"])
-@pytest.mark.parametrize("rows", [1, 2, SEVERAL - 1, SEVERAL, SEVERAL + 1, 3 * SEVERAL + 5])
-@pytest.mark.parametrize("length", [0, 1, 2, 90])
-def test_products_of_rows_are_those_of_their_elements_in_turn(run, dtype, rows, length):
-    kernel = simple("prod", dtype, 2, (1,))
-    x = np.random.default_rng(4).normal(size=(rows, length)).astype(dtype)
-    x[:, :4:2], x[:, 1:4:2] = np.finfo(dtype).max, np.finfo(dtype).tiny
-    status, found = reduced(run, kernel, [x], x.shape, (1,), dtype)
+@pytest.mark.parametrize(
+    ("dtype", "accumulator"), [("float64", "float64"), ("float32", "float64"), ("float32", "float32")]
+)
+@pytest.mark.parametrize("rows", [1, 2, 7, 8, 9, 29])
+@pytest.mark.parametrize("length", [0, 1, 2, 3, 90, 91])
+def test_products_of_rows_are_those_of_their_elements_in_turn(run, dtype, accumulator, rows, length):
+    kernel = simple("prod", dtype, 2, (1,), accumulator)
+    random = np.random.default_rng(4)
+    x = (random.normal(size=(rows, length)) * 10.0 ** random.uniform(-2, 2, (rows, 1))).astype(dtype)
+    x[::2, :4:2], x[::2, 1:4:2] = np.finfo(dtype).max, np.finfo(dtype).tiny
+    x[1::4, length // 2 :] *= 1e30
+    status, found = reduced(run, kernel, [x], x.shape, (1,), accumulator)
     assert status == OK
     with np.errstate(all="ignore"):
-        due = np.array([np.cumprod(row)[-1] if length else 1.0 for row in x], dtype)
+        due = np.array([np.cumprod(row, dtype=accumulator)[-1] if length else 1.0 for row in x], accumulator)
     assert found.tobytes() == due.tobytes()
 
 
