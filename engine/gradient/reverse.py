@@ -20,7 +20,7 @@ from engine.graph.apply import Apply
 from engine.graph.traversal import io_toposort
 from engine.graph.user_ops import is_user_op
 from engine.graph.variables import Variable
-from engine.scalar.promotion import COMPLEX, FLOATS, INEXACT
+from engine.scalar.promotion import COMPLEX, DISCRETE, INEXACT
 from engine.tensor.conversion import as_tensor_variable, number
 from engine.tensor.creation import zeros_like
 from engine.tensor.elemwise import added, as_gradient
@@ -39,20 +39,24 @@ def grad(
     known_grads: Known | None = None,
     return_disconnected: str = "zero",
 ) -> Any:
-    """Return the gradient of `cost`, a 0-d float, for `wrt`: a variable, or several (then a list).
+    """Return the gradient of `cost`, a 0-d real number, for `wrt`: a variable, or several (then a list).
+
+    That of an integer or a bool is 0.
 
     No gradient flows through the variables `consider_constant`. `known_grads` maps variables to
     gradients that are already known; `cost` may then be None. If the cost does not depend on a
     variable, `disconnected_inputs` says what happens: "raise" (DisconnectedInputError), "warn" or
     "ignore", with zeros as the result, or with `return_disconnected` "none" None, with "disconnected" a
     variable of DisconnectedType. With `add_names` a gradient of variables with names has one. Raises
-    TypeError unless `cost` is a 0-d float, and NullGradientError for an Op without a gradient.
+    TypeError unless `cost` is a 0-d real number, and NullGradientError for an Op without a gradient.
     """
     check_choices("disconnected_inputs", disconnected_inputs, return_disconnected)
     targets = [wrt] if isinstance(wrt, Variable) else list(wrt)
     _check(cost, targets, known_grads)
     cotangents: dict[Variable, Any] = dict(known_grads or {})
-    if cost is not None:
+    if cost is not None and cost.type.dtype in DISCRETE:
+        cotangents.setdefault(cost, None)  # it changes in steps: its gradient is 0
+    elif cost is not None:
         cotangents.setdefault(cost, number(1.0, cost.type.dtype))
     answers = (disconnected_inputs, return_disconnected)
     gradients = _gradients(cotangents, targets, frozenset(known_grads or ()), consider_constant, answers)
@@ -198,8 +202,8 @@ def _check(cost: Any, targets: Sequence[Any], known_grads: Known | None) -> None
         raise TypeError(
             f"Taking the gradient of {cost} of type {cost.type}: the cost must be a scalar; sum it first"
         )
-    if cost is not None and cost.type.dtype not in FLOATS:
-        raise TypeError(f"Taking the gradient of {cost} of type {cost.type}: the cost must be a float")
+    if cost is not None and cost.type.dtype in COMPLEX:
+        raise TypeError(f"Taking the gradient of {cost} of type {cost.type}: the cost must be real")
     for target in targets:
         if not (isinstance(target, Variable) and isinstance(target.type, TensorType)):
             raise TypeError(

@@ -16,7 +16,7 @@ from engine.scalar.promotion import (
     in_parts,
     inexact,
     numbers,
-    ordered,
+    of_reals,
     same,
 )
 
@@ -164,28 +164,28 @@ sign = Sign()
 class Floor(ScalarOp):
     """`a` rounded down, in its dtype."""
 
-    rule = staticmethod(ordered)
+    rule = staticmethod(of_reals)
     ufunc = np.floor
 
 
 class Ceil(ScalarOp):
     """`a` rounded up, in its dtype."""
 
-    rule = staticmethod(ordered)
+    rule = staticmethod(of_reals)
     ufunc = np.ceil
 
 
 class Trunc(ScalarOp):
     """`a` rounded towards 0, in its dtype."""
 
-    rule = staticmethod(ordered)
+    rule = staticmethod(of_reals)
     ufunc = np.trunc
 
 
 class Round(ScalarOp):
     """`a` rounded to the nearest whole number, ties to even, in its dtype."""
 
-    rule = staticmethod(ordered)
+    rule = staticmethod(of_reals)
 
     def _impl(self, a: Any) -> Any:
         return np.rint(a) if np.asarray(a).dtype.kind == "f" else a

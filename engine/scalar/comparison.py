@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from engine.scalar.op import ApplyScalarOp, ScalarOp
-from engine.scalar.promotion import bits, choosing, comparing, ordered, ordering
+from engine.scalar.promotion import bits, choosing, comparing, same
 
 
 class Comparison(ScalarOp):
@@ -24,7 +24,6 @@ class LT(Comparison):
     """`a < b`."""
 
     name = "lt"
-    rule = staticmethod(ordering)
     ufunc = np.less
 
 
@@ -32,7 +31,6 @@ class LE(Comparison):
     """`a <= b`."""
 
     name = "le"
-    rule = staticmethod(ordering)
     ufunc = np.less_equal
 
 
@@ -40,7 +38,6 @@ class GT(Comparison):
     """`a > b`."""
 
     name = "gt"
-    rule = staticmethod(ordering)
     ufunc = np.greater
 
 
@@ -48,7 +45,6 @@ class GE(Comparison):
     """`a >= b`."""
 
     name = "ge"
-    rule = staticmethod(ordering)
     ufunc = np.greater_equal
 
 
@@ -151,7 +147,7 @@ class Extremum(ScalarOp):
     """Base class of maximum and minimum. Of two equal arguments the first gets the whole gradient."""
 
     nin = 2
-    rule = staticmethod(ordered)
+    rule = staticmethod(same)
 
     def partial(self, index: int, inputs: Any, output: Any, cotangent: Any, apply: ApplyScalarOp) -> Any:
         return _choose(index == 0, apply(eq, output, inputs[0]), cotangent, apply)

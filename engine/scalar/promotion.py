@@ -2,8 +2,8 @@
 
 A rule maps the argument dtypes to the dtypes that they are cast to, and to the result's dtype. It
 raises `NoRule` with the reason if there is none. Of bools and integers, functions of reals are float64:
-numpy makes float16 of 8 bits, and float32 of 16. Complex numbers have no order, and are never cast to
-reals: `real`, `imag`, `abs` and `angle` say what is meant.
+numpy makes float16 of 8 bits, and float32 of 16. Complex numbers are never cast to reals: `real`, `imag`,
+`abs` and `angle` say what is meant.
 """
 
 from __future__ import annotations
@@ -89,8 +89,8 @@ def floating(dtypes: tuple[str, ...]) -> Signature:
     return inexact(dtypes)
 
 
-def ordered(dtypes: tuple[str, ...]) -> Signature:
-    """Return `same`. Raises NoRule for complex numbers, which have no order."""
+def of_reals(dtypes: tuple[str, ...]) -> Signature:
+    """Return `same`. Raises NoRule for complex numbers."""
     _refuse_complex(dtypes)
     return same(dtypes)
 
@@ -155,12 +155,6 @@ def bits(dtypes: tuple[str, ...]) -> Signature:
     if common(dtypes) in INEXACT:
         raise NoRule("of floats is not defined; it takes bools and integers")
     return same(dtypes)
-
-
-def ordering(dtypes: tuple[str, ...]) -> Signature:
-    """Return `comparing`. Raises NoRule for complex numbers, which have no order."""
-    _refuse_complex(dtypes)
-    return comparing(dtypes)
 
 
 def comparing(dtypes: tuple[str, ...]) -> Signature:

@@ -141,6 +141,9 @@ class ScalarType(Type):
         return scalar_type, (self.dtype,)
 
     def __str__(self) -> str:
+        return self.dtype
+
+    def __repr__(self) -> str:
         return f"Scalar({self.dtype})"
 
 

@@ -195,15 +195,17 @@ def full_like(x: Any, fill_value: Any, dtype: Any = None) -> Any:
 def arange(start: Any, stop: Any = None, step: Any = 1, dtype: Any = None) -> Any:
     """Return the numbers from `start` (0 if only a stop is given) to before `stop`, in steps of `step`.
 
-    The bounds are numbers or 0-d tensors; the result has their common dtype, with Python ints as int64.
+    The bounds are numbers or 0-d tensors. Of integers the result is int64; otherwise it has the common
+    dtype of the tensors, or float64 if none of them is a float.
     Float ranges have as many elements as numpy's, each computed as start + i * step. Raises TypeError for a
     uint64, and ValueError, when the function runs if not before, for a step of 0 and for a range that is
     infinite or longer than an array can be.
     """
     if stop is None:
         start, stop = 0, start
-    bounds = [_as_bound(bound) for bound in (start, stop, step)]
-    found = check_dtype(dtype or common(tuple([b.type.dtype for b in bounds])))
+    given = (start, stop, step)
+    bounds = [_as_bound(bound) for bound in given]
+    found = check_dtype(dtype or _range_dtype(given, bounds))
     if any(bound.type.dtype in COMPLEX for bound in bounds):
         raise ComplexError("Counting from one complex number to another: they have no order")
     if not any(bound.type.dtype in FLOATS for bound in bounds):
@@ -216,6 +218,14 @@ def arange(start: Any, stop: Any = None, step: Any = 1, dtype: Any = None) -> An
     if not (isinstance(bounds[2], Constant) and math.isfinite(bounds[2].data)):
         values = switch(eq(positions, 0.0), first, values)
     return cast(values, found)
+
+
+def _range_dtype(given: Sequence[Any], bounds: Sequence[Any]) -> str:
+    """Return the dtype of a range between `bounds`, the tensors of `given`: Python numbers have no say."""
+    if not any(bound.type.dtype in FLOATS for bound in bounds):
+        return "int64"
+    tensors = [b.type.dtype for v, b in zip(given, bounds, strict=True) if type(v) not in (int, float)]
+    return common(tuple(tensors)) if any(dtype in FLOATS for dtype in tensors) else "float64"
 
 
 def _float_steps(first: Any, last: Any, by: Any) -> Any:

@@ -71,10 +71,18 @@ class _Accumulated(Reduction):
 
     __props__ = ("axis", "dtype", "acc_dtype")
 
-    def __init__(self, axis: Any, dtype: str, acc_dtype: str) -> None:
+    def __init__(self, axis: Any = None, dtype: Any = None, acc_dtype: Any = None) -> None:
         super().__init__(axis)
-        self.dtype = check_dtype(dtype)
-        self.acc_dtype = check_dtype(acc_dtype)
+        self.dtype: Any = None if dtype is None else check_dtype(dtype)
+        self.acc_dtype: Any = None if acc_dtype is None else check_dtype(acc_dtype)
+
+    def make_node(self, x: Any) -> Apply:
+        """Return the node of an Op with both dtypes: what is None follows from that of `x`, as in `sum`."""
+        x = as_tensor_variable(x)
+        if self.dtype is not None and self.acc_dtype is not None:
+            return super().make_node(x)
+        dtype, acc_dtype = _dtypes_of(x.type.dtype, self.dtype, self.acc_dtype)
+        return type(self)(self.axis, dtype, acc_dtype).make_node(x)
 
     def output_dtype(self, dtype: str) -> str:
         if any(wide in COMPLEX and narrow not in COMPLEX for wide, narrow in self._conversions(dtype)):
@@ -146,11 +154,6 @@ class ExtremumOver(Reduction):
         super().__init__(axis)
         self.initial = bool(initial)
 
-    def output_dtype(self, dtype: str) -> str:
-        if dtype in COMPLEX:
-            raise ComplexError(f"Applying {self} to elements of {dtype}: complex numbers have no order")
-        return dtype
-
     def bounds(self, dtype: Any) -> dict[str, Any]:
         """Return the arguments by which numpy's function starts from the neutral element."""
         if not self.initial:
@@ -168,6 +171,8 @@ class ExtremumOver(Reduction):
 
 def _ends(dtype: np.dtype) -> tuple[Any, Any]:
     """Return the least and the largest value of `dtype`."""
+    if dtype.kind == "c":
+        raise ComplexError(f"Taking an extreme of no elements of {dtype}: there is none")
     if dtype.kind == "f":
         return -np.inf, np.inf
     return (False, True) if dtype.kind == "b" else (np.iinfo(dtype).min, np.iinfo(dtype).max)
@@ -214,12 +219,16 @@ def prod(
 
 def _accumulated(op: Any, x: Any, axis: Any, dtype: str | None, keepdims: bool, acc_dtype: str | None) -> Any:
     axes = normalize_axis(_DOING, axis, x.type.ndim)
-    dtype = _DEFAULT_SUM.get(x.type.dtype, x.type.dtype) if dtype is None else check_dtype(dtype)
+    dtype, acc_dtype = _dtypes_of(x.type.dtype, dtype, acc_dtype)
     if not axes:
         return cast(x, dtype)
-    if acc_dtype is None:
-        acc_dtype = common_dtype(dtype, _DEFAULT_ACCUMULATOR.get(x.type.dtype, dtype))
     return _reduced(_accumulated_op(op, axes, dtype, acc_dtype), x, keepdims)
+
+
+def _dtypes_of(found: str, dtype: Any, acc_dtype: Any) -> tuple[str, str]:
+    """Return the dtypes of a sum of elements of `found`, and of its accumulator, if some are not given."""
+    dtype = _DEFAULT_SUM.get(found, found) if dtype is None else check_dtype(dtype)
+    return dtype, acc_dtype or common_dtype(dtype, _DEFAULT_ACCUMULATOR.get(found, dtype))
 
 
 @lru_cache(maxsize=1024)
@@ -227,20 +236,24 @@ def _accumulated_op(op: Any, axis: tuple[int, ...], dtype: str, acc_dtype: str) 
     return op(axis, dtype, acc_dtype)
 
 
-def mean(x: Any, axis: Any = None, dtype: str | None = None, keepdims: bool = False) -> Any:
-    """Return the mean of `x` over `axis`: of its own dtype for floats and complex numbers, otherwise float64,
-    unless `dtype` is given.
+def mean(
+    x: Any, axis: Any = None, dtype: str | None = None, keepdims: bool = False, acc_dtype: str | None = None
+) -> Any:
+    """Return the mean of `x` over `axis`: of its own dtype for floats and complex numbers, otherwise float64.
 
-    Raises TypeError if `dtype` is neither a float nor complex, or drops imaginary parts.
+    With a `dtype`, the mean has it, or if that is one of integers, is the float64 quotient of a sum in
+    it. Raises TypeError if that drops imaginary parts.
     """
     x = as_tensor_variable(x)
     found = x.type.dtype
-    dtype = check_dtype(dtype or (found if found in INEXACT else "float64"))
-    if dtype not in INEXACT:
-        raise TypeError(f"Taking the mean of {x} as {dtype}: a mean is a float")
     axes = normalize_axis(_DOING, axis, x.type.ndim)
-    count = cast(size_over(x, axes), dtype)
-    return true_div(sum(cast(x, common_dtype(found, dtype)), axes, dtype, keepdims), count)
+    if dtype is None or check_dtype(dtype) in INEXACT:
+        dtype = check_dtype(dtype or (found if found in INEXACT else "float64"))
+        total = sum(cast(x, common_dtype(found, dtype)), axes, dtype, keepdims, acc_dtype)
+    else:
+        total = sum(x, axes, dtype, keepdims, acc_dtype)
+    kind = total.type.dtype if total.type.dtype in INEXACT else "float64"
+    return true_div(total, cast(size_over(x, axes), kind))
 
 
 def max(x: Any, axis: Any = None, keepdims: bool = False) -> Any:

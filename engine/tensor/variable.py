@@ -33,6 +33,36 @@ def _operators(name: str) -> tuple[Callable[[Any, Any], Any], Callable[[Any, Any
     return operator, reflected
 
 
+_UFUNCS = {
+    "subtract": "sub",
+    "multiply": "mul",
+    "divide": "true_div",
+    "floor_divide": "floor_div",
+    "remainder": "mod",
+    "power": "pow",
+    "negative": "neg",
+    "absolute": "abs",
+    "square": "sqr",
+    "rint": "round",
+    "less": "lt",
+    "less_equal": "le",
+    "greater": "gt",
+    "greater_equal": "ge",
+    "bitwise_and": "and_",
+    "bitwise_or": "or_",
+    "bitwise_xor": "xor",
+    **{
+        name: name
+        for name in (
+            "add matmul maximum minimum invert sign floor ceil trunc reciprocal sqrt exp exp2 expm1 log "
+            "log1p log2 log10 logaddexp sin cos tan arcsin arccos arctan arctan2 sinh cosh tanh arcsinh "
+            "arccosh arctanh deg2rad rad2deg isnan isinf isfinite conjugate"
+        ).split()
+    },
+}
+"""The names of operations by those of numpy's functions."""
+
+
 def _method(name: str) -> Callable[..., Any]:
     """Return the method that applies the operation `name` to a tensor and further arguments."""
 
@@ -65,7 +95,6 @@ class TensorVariable(Variable):
     __slots__ = ()
     type: TensorType
     __array_priority__ = 1000
-    __array_ufunc__ = None
 
     @property
     def dtype(self) -> str:
@@ -91,6 +120,18 @@ class TensorVariable(Variable):
     def size(self) -> Any:
         """The number of elements, a 0-d int64."""
         return operations.size(self)
+
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **options: Any) -> Any:
+        """Return the operation of the name that numpy gives `ufunc`, applied to `inputs`.
+
+        `==` and `!=` of an array and a variable compare identity, as those of variables do.
+        """
+        if ufunc in (np.equal, np.not_equal):
+            return ufunc is np.not_equal
+        name = _UFUNCS.get(ufunc.__name__)
+        if name is None or method != "__call__" or options:
+            return NotImplemented
+        return getattr(operations, name)(*inputs)
 
     __add__, __radd__ = _operators("add")
     __sub__, __rsub__ = _operators("sub")
@@ -214,9 +255,11 @@ class TensorVariable(Variable):
         """Return the sum over `axis`."""
         return operations.sum(self, axis, dtype, keepdims, acc_dtype)
 
-    def mean(self, axis: Any = None, dtype: str | None = None, keepdims: bool = False) -> Any:
+    def mean(
+        self, axis: Any = None, dtype: str | None = None, keepdims: bool = False, acc_dtype: str | None = None
+    ) -> Any:
         """Return the mean over `axis`."""
-        return operations.mean(self, axis, dtype, keepdims)
+        return operations.mean(self, axis, dtype, keepdims, acc_dtype)
 
     def max(self, axis: Any = None, keepdims: bool = False) -> Any:
         """Return the largest element over `axis`."""

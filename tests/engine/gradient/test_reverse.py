@@ -138,13 +138,20 @@ def test_comparisons_connect_without_a_slope():
     ("cost", "text"),
     [
         (pt.dvector("x"), "must be a scalar; sum it first"),
-        (pt.lscalar("i"), "must be a float"),
+        (pt.zscalar("z"), "must be real"),
         (3.0, "must be a tensor variable"),
     ],
 )
-def test_the_cost_is_a_float_of_no_dimensions(cost, text):
+def test_the_cost_is_a_real_number_of_no_dimensions(cost, text):
     with pytest.raises(TypeError, match=text):
         grad(cost, pt.dscalar("x"))
+
+
+def test_the_gradient_of_an_integer_is_zero():
+    x = pt.dvector("x")
+    assert grad(pt.sum(x > 0), x).eval({x: np.ones(2)}).tolist() == [0, 0]
+    with pytest.raises(DisconnectedInputError):
+        grad(pt.lscalar("i") + 1, x)
 
 
 def test_only_for_variables():

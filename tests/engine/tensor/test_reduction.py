@@ -60,8 +60,10 @@ def test_dtypes_can_be_asked_for():
     assert pt.sum(x, dtype="float64").owner.op == Sum((0,), "float64", "float64")
     assert pt.sum(x, acc_dtype="float32").owner.op == Sum((0,), "float32", "float32")
     assert pt.mean(pt.ivector("i"), dtype="float32").dtype == "float32"
-    with pytest.raises(TypeError, match="a mean is a float"):
-        pt.mean(x, dtype="int64")
+    total = pt.mean(x, dtype="int64")
+    assert total.dtype == "float64"
+    assert total.owner.inputs[0].owner.op == Sum((0,), "int64", "float64")
+    assert pt.Prod()(x).owner.op == pt.prod(x).owner.op
 
 
 def test_a_sum_over_no_axes_is_a_cast():

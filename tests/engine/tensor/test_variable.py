@@ -7,6 +7,7 @@ import pytest
 
 import engine.tensor as pt
 from engine.graph.reference import evaluate
+from engine.tensor.variable import _UFUNCS as UFUNCS
 from tests.engine.special_values import DTYPES, same
 
 BINARY = [
@@ -131,3 +132,25 @@ def test_integers_keep_their_width_beside_python_integers():
     assert {e.dtype for e in (x + 0.5, x / 2)} == {"float64"}
     with pytest.raises(OverflowError, match="use a wider dtype"):
         x + 2**40
+
+
+@pytest.mark.parametrize("name", sorted(UFUNCS))
+def test_numpys_functions_are_operations_on_variables(name: str) -> None:
+    function, x = getattr(np, name), pt.dvector("x")
+    is_bitwise = name.startswith("bitwise") or name == "invert"
+    variable = x.astype("int64" if is_bitwise else "complex128" if name == "conjugate" else "float64")
+    given = [variable, 2][: function.nin]
+    if name == "matmul":
+        given = [np.ones(3), variable]
+    output = function(*given)
+    assert output.owner.op == getattr(pt, UFUNCS[name])(*given).owner.op
+
+
+def test_numpys_functions_with_options_are_refused_and_equality_is_identity() -> None:
+    x, array = pt.dvector("x"), np.ones(3)
+    with pytest.raises(TypeError):
+        np.add(array, x, out=array)
+    with pytest.raises(TypeError):
+        np.add.reduce(x)
+    assert (array == x) is False
+    assert [array, x].index(x) == 1
