@@ -12,6 +12,7 @@ MODULES = {
 """Modules that are names themselves."""
 
 _NAMES = {
+    "engine.inner.einsum": "einsum",
     "engine.inner.padding": "Pad pad",
     "engine.inner.special": "LogSoftmax LogSumExp Softmax XLog1PY XLogY log_softmax logsumexp softmax",
     "engine.tensor.comparison": "equal not_equal less less_equal greater greater_equal bitwise_and "
