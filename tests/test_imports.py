@@ -48,6 +48,10 @@ UPWARD = {
     ): "PyTensor has `rewrite_graph` among the names of its graphs",
     ("engine.random.type", "engine.random"): "methods of a generator in a graph are the draws",
     ("engine.shared_variables", "engine.random.shared"): "`shared` of a generator",
+    (
+        "engine.graph.replace",
+        "engine.tensor.blockwise",
+    ): "PyTensor's module of this name has `vectorize_graph`, which needs tensors",
 }
 """Imports of what is above, made when a method is called; they count for no cycle."""
 

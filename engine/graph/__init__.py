@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     from engine.graph.types import Type
     from engine.graph.variables import Constant, Variable
     from engine.rewriting.pipeline import rewrite_graph
+    from engine.tensor.blockwise import vectorize_graph, vectorize_node
 
 __all__ = [
     "AlreadyThere",
@@ -100,6 +101,8 @@ __all__ = [
     "truncated_graph_inputs",
     "variable_depends_on",
     "vars_between",
+    "vectorize_graph",
+    "vectorize_node",
     "walk",
 ]
 
@@ -122,6 +125,7 @@ _NAMES = {
 _MODULE_OF = {
     name: f"engine.graph.{module}" for module, names in _NAMES.items() for name in names.split()
 } | {"rewrite_graph": "engine.rewriting.pipeline"}
+_MODULE_OF |= dict.fromkeys(["vectorize_graph", "vectorize_node"], "engine.tensor.blockwise")
 """Public names by the module that has them, which a program that uses none of them does not import."""
 
 

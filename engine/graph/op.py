@@ -92,6 +92,13 @@ class Op(ByProps):
         """
         return NotImplemented
 
+    def vectorized(self, node: Apply, inputs: Sequence[Any]) -> Sequence[Any] | None:
+        """Return the outputs of `node` for `inputs` of which some have more axes in front: a batch.
+
+        None, the default, makes the caller apply this Op at each place of the batch.
+        """
+        return None
+
     def connection_pattern(self, node: Apply) -> list[list[bool]]:
         """Return True for each input and output where the output depends on the input; by default always."""
         return [[True] * len(node.outputs) for _ in node.inputs]

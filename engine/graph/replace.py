@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from importlib import import_module
 from typing import Any, overload
 
 import numpy as np
@@ -13,6 +14,13 @@ from engine.graph.variables import Constant, Variable
 
 Memo = dict[Variable | Apply, Variable | Apply]
 Replacements = Mapping[Variable, Variable] | Iterable[tuple[Variable, Variable]]
+
+
+def __getattr__(name: str) -> Any:
+    """Return PyTensor's names of this module for batches, which need tensors."""
+    if name not in ("vectorize_graph", "vectorize_node"):
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module("engine.tensor.blockwise"), name)
 
 
 def clone_get_equiv(

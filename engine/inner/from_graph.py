@@ -28,6 +28,7 @@ from engine.inner.derivatives import (
     pullback_graph,
     pushforward_graph,
 )
+from engine.tensor.blockwise import vectorize_graph
 from engine.tensor.conversion import as_symbolic
 
 
@@ -129,6 +130,14 @@ class OpFromGraph(Op, HasInnerGraph):
     def perform(self, node: Apply, inputs: Sequence[Any], output_storage: Sequence[list[Any]]) -> None:
         for cell, result in zip(output_storage, computed_outputs(self.fgraph, inputs), strict=True):
             cell[0] = result.copy()
+
+    def vectorized(self, node: Apply, inputs: Sequence[Any]) -> Sequence[Any] | None:
+        """Return the outputs of the graph for batches; None if the Op has derivatives of its own."""
+        if type(self) is not OpFromGraph or self.overrides is not None or self.tangents is not None:
+            return None
+        graph = self.fgraph.unfreeze()
+        found: Sequence[Any] = vectorize_graph(graph.outputs, dict(zip(graph.inputs, inputs, strict=True)))
+        return found
 
     def connection_pattern(self, node: Apply) -> list[list[bool]]:
         """Return the pattern given to the Op, or the one that follows from its graph."""

@@ -46,6 +46,10 @@ class _OverAxes(SymbolicOp):
             raise TypeError(f"Applying {self} to {x.type}: it takes floats")
         return [x]
 
+    def vectorized(self, node: Apply, inputs: Sequence[Any]) -> Sequence[Any]:
+        count = inputs[0].type.ndim - node.inputs[0].type.ndim
+        return type(self)(tuple([axis + count for axis in self.axis])).make_node(inputs[0]).outputs
+
     def summed(self, x: Any, keepdims: bool = True) -> Any:
         """Return the sum of `x` in its own dtype, which is exact enough: no term is above 1, and one is 1."""
         return sum_over(x, self.axis, keepdims=keepdims, acc_dtype=x.type.dtype)

@@ -9,6 +9,7 @@ from typing import Any
 from engine.graph import Constant, FunctionGraph, Supervisor, Variable, graph_inputs
 from engine.graph.replace import clone as copied
 from engine.graph.rewrite_query import RewriteDatabaseQuery
+from engine.rewriting.batches import BatchDB
 from engine.rewriting.database import Description, EquilibriumDB, SequenceDB
 from engine.rewriting.inner_graphs import GraphStore, InlineGraphs, InnerGraphs, OptimizeInnerGraphs
 from engine.rewriting.merge import MergeOptimizer
@@ -78,6 +79,8 @@ def optdb() -> SequenceDB:
     database.register("canonicalize", canonicalize, "fast_run", "fast_compile", position=1)
     lazy = LazyBranches()
     database.register(lazy.name, lazy, "fast_run", "fast_compile", position=1.5)
+    batches = BatchDB("batches", canonicalize)
+    database.register(batches.name, batches, "fast_run", "fast_compile", position=1.6)
     database.register("scans", ScanDB("scans", canonicalize), "fast_run", "fast_compile", "scan", position=2)
     optimize = OptimizeInnerGraphs()
     database.register(optimize.name, optimize, "fast_run", "fast_compile", position=44)

@@ -20,7 +20,7 @@ from engine.tensor.elemwise import apply_elemwise, cast
 from engine.tensor.math import abs as absolute
 from engine.tensor.math import add, and_, ceil, eq, fill, gt, lt, maximum, mul, neq, sub, switch, true_div
 from engine.tensor.reduction import sum as sum_over
-from engine.tensor.shape import lengths_of
+from engine.tensor.shape import lengths_of, shape_i
 from engine.tensor.type import check_dtype, tensor_type
 
 
@@ -87,6 +87,13 @@ class Alloc(Op):
                 )
         check_size(shape, value.dtype.name)
         output_storage[0][0] = np.array(np.broadcast_to(value, shape), order="C")
+
+    def vectorized(self, node: Apply, inputs: Sequence[Any]) -> Sequence[Any] | None:
+        value, *lengths = inputs
+        if any(length.type.ndim for length in lengths):
+            return None
+        count = value.type.ndim - node.inputs[0].type.ndim
+        return self.make_node(value, *[shape_i(value, axis) for axis in range(count)], *lengths).outputs
 
     def pullback(self, inputs: Sequence[Any], outputs: Sequence[Any], cotangents: Sequence[Any]) -> list[Any]:
         value, gradient = inputs[0], cotangents[0]

@@ -105,6 +105,9 @@ class Elemwise(Op):
         ]
         return [_total([term for term in terms if term is not None], outputs[0])]
 
+    def vectorized(self, node: Apply, inputs: Sequence[Any]) -> Sequence[Any]:
+        return self.make_node(*inputs).outputs
+
     def connection_pattern(self, node: Apply) -> list[list[bool]]:
         """Return which inputs the outputs depend on: all, except for the first input of `second`."""
         chooses = self.scalar_op == second
@@ -243,6 +246,11 @@ class DimShuffle(Op):
         position = {axis: place for place, axis in enumerate(self.new_order)}
         order = [position.get(axis, "x") for axis in range(self.input_ndim)]
         return [rearranged(cotangents[0], lambda v: dimshuffle(v, order), lambda v: dimshuffle(v, order))]
+
+    def vectorized(self, node: Apply, inputs: Sequence[Any]) -> Sequence[Any]:
+        count = inputs[0].type.ndim - self.input_ndim
+        moved = [axis if isinstance(axis, str) else axis + count for axis in self.new_order]
+        return [dimshuffle(inputs[0], [*range(count), *moved])]
 
     def __str__(self) -> str:
         return f"DimShuffle{{order=[{','.join(str(axis) for axis in self.new_order)}]}}"

@@ -70,6 +70,14 @@ class Join(Op):
             )
         output_storage[0][0] = np.concatenate(inputs, axis=self.axis)
 
+    def vectorized(self, node: Apply, inputs: Sequence[Any]) -> Sequence[Any] | None:
+        """Return the outputs if all tensors have the same batch axes."""
+        counts = {new.type.ndim - old.type.ndim for new, old in zip(inputs, node.inputs, strict=True)}
+        count = counts.pop()
+        if counts or len({v.type.broadcastable[:count] for v in inputs}) > 1:
+            return None
+        return Join(self.axis + count).make_node(*inputs).outputs
+
     def pullback(self, inputs: Sequence[Any], outputs: Sequence[Any], cotangents: Sequence[Any]) -> list[Any]:
         gradient = cotangents[0]
         if gradient is None or outputs[0].type.dtype not in INEXACT:

@@ -15,6 +15,7 @@ _NAMES = {
     "engine.inner.einsum": "einsum",
     "engine.inner.padding": "Pad pad",
     "engine.inner.special": "LogSoftmax LogSumExp Softmax XLog1PY XLogY log_softmax logsumexp softmax",
+    "engine.tensor.blockwise": "Blockwise vectorize",
     "engine.tensor.comparison": "equal not_equal less less_equal greater greater_equal bitwise_and "
     "bitwise_or bitwise_xor bitwise_not isfinite isposinf isneginf isclose allclose",
     "engine.tensor.conditional": "ifelse",

@@ -39,6 +39,9 @@ class ArgSortOp(Op):
             "int64", copy=False
         )
 
+    def vectorized(self, node: Apply, inputs: Sequence[Any]) -> Sequence[Any]:
+        return self.make_node(inputs[0]).outputs
+
     def pullback(self, inputs: Sequence[Any], outputs: Sequence[Any], cotangents: Sequence[Any]) -> list[Any]:
         return [None]
 
@@ -57,6 +60,9 @@ class SortOp(Op):
 
     def perform(self, node: Apply, inputs: Sequence[Any], output_storage: Sequence[list[Any]]) -> None:
         output_storage[0][0] = np.sort(inputs[0], axis=-1)
+
+    def vectorized(self, node: Apply, inputs: Sequence[Any]) -> Sequence[Any]:
+        return self.make_node(inputs[0]).outputs
 
     def pullback(self, inputs: Sequence[Any], outputs: Sequence[Any], cotangents: Sequence[Any]) -> list[Any]:
         """Return the gradient: each element gets that of the place to which it is sorted."""
@@ -156,6 +162,10 @@ class _Extreme(Op):
 
     def perform(self, node: Apply, inputs: Sequence[Any], output_storage: Sequence[list[Any]]) -> None:
         output_storage[0][0] = np.asarray(self.found(inputs[0]), "int64")
+
+    def vectorized(self, node: Apply, inputs: Sequence[Any]) -> Sequence[Any]:
+        count = inputs[0].type.ndim - node.inputs[0].type.ndim
+        return with_axis(self, self.axis + count).make_node(inputs[0]).outputs
 
     def found(self, x: np.ndarray) -> Any:
         """Return the positions for an array."""

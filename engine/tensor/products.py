@@ -13,10 +13,19 @@ from engine.graph.variables import Variable
 from engine.scalar.arithmetic import mul
 from engine.scalar.complex_numbers import conj
 from engine.scalar.promotion import COMPLEX, INEXACT, common_dtype
+from engine.tensor.blockwise import Blockwise
 from engine.tensor.conversion import as_tensor_variable
 from engine.tensor.elemwise import apply_elemwise, as_gradient, dimshuffle
 from engine.tensor.shape import flatten, transpose
 from engine.tensor.type import tensor_type
+
+_SIGNATURES = {
+    (1, 1): "(k),(k)->()",
+    (1, 2): "(k),(k,n)->(n)",
+    (2, 1): "(m,k),(k)->(m)",
+    (2, 2): "(m,k),(k,n)->(m,n)",
+}
+"""The signatures of products, by the ranks of the operands."""
 
 
 class Dot(Op):
@@ -48,6 +57,10 @@ class Dot(Op):
             output_storage[0][0] = np.asarray(
                 np.dot(x.astype(dtype, copy=False), y.astype(dtype, copy=False))
             )
+
+    def vectorized(self, node: Apply, inputs: Sequence[Any]) -> Sequence[Any]:
+        x, y = node.inputs
+        return Blockwise(self, _SIGNATURES[x.type.ndim, y.type.ndim]).make_node(*inputs).outputs
 
     def pullback(self, inputs: Sequence[Any], outputs: Sequence[Any], cotangents: Sequence[Any]) -> list[Any]:
         return self.pullback_wanted(inputs, outputs, cotangents, (True, True))
@@ -111,8 +124,17 @@ def dot(x: Any, y: Any) -> Any:
 
 
 def matmul(x: Any, y: Any) -> Any:
-    """Return the product of `x` and `y`. Raises TypeError unless both have 1 or 2 dimensions."""
-    return _dot.make_node(x, y).outputs[0]
+    """Return the products of the matrices in the last two axes of `x` and `y`; the others are a batch.
+
+    One of 1 dimension is a vector. Raises TypeError for 0 dimensions.
+    """
+    x, y = as_tensor_variable(x), as_tensor_variable(y)
+    if max(x.type.ndim, y.type.ndim) <= 2:
+        return _dot.make_node(x, y).outputs[0]
+    if min(x.type.ndim, y.type.ndim) == 0:
+        raise TypeError(f"Multiplying {x.type} by {y.type}: both must have 1 dimension or more")
+    ranks = min(x.type.ndim, 2), min(y.type.ndim, 2)
+    return Blockwise(_dot, _SIGNATURES[ranks]).make_node(x, y).outputs[0]
 
 
 def outer(x: Any, y: Any) -> Any:

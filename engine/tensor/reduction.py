@@ -54,6 +54,10 @@ class Reduction(Op):
         kept = iter(range(ndim))
         return dimshuffle(variable, ["x" if axis in self.axis else next(kept) for axis in range(ndim)])
 
+    def vectorized(self, node: Apply, inputs: Sequence[Any]) -> Sequence[Any]:
+        count = inputs[0].type.ndim - node.inputs[0].type.ndim
+        return with_axis(self, tuple([axis + count for axis in self.axis])).make_node(inputs[0]).outputs
+
     def __str__(self) -> str:
         return f"{type(self).__name__}{{axis={None if self.axis is None else list(self.axis)}}}"
 
@@ -323,6 +327,10 @@ class CumOp(Op):
         if self.mode == "add":
             return [self._from_end(gradient)]
         return [true_div(self._from_end(mul(gradient, outputs[0])), x)]
+
+    def vectorized(self, node: Apply, inputs: Sequence[Any]) -> Sequence[Any]:
+        count = inputs[0].type.ndim - node.inputs[0].type.ndim
+        return with_axis(self, self.axis + count).make_node(inputs[0]).outputs
 
     def _from_end(self, x: Any) -> Any:
         """Return the cumulative sums from the end."""

@@ -43,6 +43,9 @@ class Shape_i(Op):
     def pullback(self, inputs: Sequence[Any], outputs: Sequence[Any], cotangents: Sequence[Any]) -> list[Any]:
         return [None]
 
+    def vectorized(self, node: Apply, inputs: Sequence[Any]) -> Sequence[Any]:
+        return [shape_i(inputs[0], inputs[0].type.ndim - node.inputs[0].type.ndim + self.i)]
+
     def connection_pattern(self, node: Apply) -> list[list[bool]]:
         """Return that the output does not depend on the elements."""
         return [[False]]
@@ -115,6 +118,13 @@ class Reshape(Op):
             return [None, *nothing]
         x = inputs[0]
         return [reshape(cotangents[0], [shape_i(x, axis) for axis in range(x.type.ndim)]), *nothing]
+
+    def vectorized(self, node: Apply, inputs: Sequence[Any]) -> Sequence[Any] | None:
+        x, *lengths = inputs
+        if any(length.type.ndim for length in lengths):
+            return None
+        count = x.type.ndim - node.inputs[0].type.ndim
+        return [reshape(x, [*lengths_known(x)[:count], *lengths])]
 
     def connection_pattern(self, node: Apply) -> list[list[bool]]:
         """Return that the output depends on the tensor, not on the lengths."""

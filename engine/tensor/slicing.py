@@ -146,6 +146,13 @@ class Subtensor(_BasicIndexing):
         zeros = apply_elemwise(second, x, number(0, x.type.dtype))
         return [inc_part(self.entries, zeros, cotangents[0], numbers), *nothing]
 
+    def vectorized(self, node: Apply, inputs: Sequence[Any]) -> Sequence[Any] | None:
+        x, *numbers = inputs
+        if any(number.type.ndim for number in numbers):
+            return None
+        count = x.type.ndim - node.inputs[0].type.ndim
+        return Subtensor([FULL] * count + list(self.entries)).make_node(x, *numbers).outputs
+
     def connection_pattern(self, node: Apply) -> list[list[bool]]:
         """Return that the output depends on the tensor, not on the integers."""
         return [[True], *([False] for _ in node.inputs[1:])]
@@ -213,6 +220,18 @@ class IncSubtensor(_BasicIndexing):
         of_y: Any = Subtensor(self.entries).make_node(gradient, *numbers).outputs[0]
         axes = unbroadcast_axes(y.type, of_y.type)
         return [of_x, of_y.sum(axes, keepdims=True) if axes else of_y, *nothing]
+
+    def vectorized(self, node: Apply, inputs: Sequence[Any]) -> Sequence[Any] | None:
+        """Return the outputs if the tensor has the whole batch."""
+        x, y, *numbers = inputs
+        counts = [v.type.ndim - old.type.ndim for v, old in zip((x, y), node.inputs, strict=False)]
+        if any(number.type.ndim for number in numbers) or counts[0] < counts[1]:
+            return None
+        first, last = x.type.broadcastable[counts[0] - counts[1] : counts[0]], y.type.broadcastable
+        if any(of_x and not of_y for of_x, of_y in zip(first, last, strict=False)):
+            return None
+        entries = [FULL] * counts[0] + list(self.entries)
+        return IncSubtensor(entries, self.set_instead_of_inc).make_node(x, y, *numbers).outputs
 
     def connection_pattern(self, node: Apply) -> list[list[bool]]:
         """Return that the output depends on both tensors, not on the integers."""

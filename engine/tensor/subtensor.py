@@ -46,6 +46,16 @@ class AdvancedSubtensor1(Op):
         zeros = apply_elemwise(second, x, cast(as_tensor_variable(0.0), x.type.dtype))
         return [advanced_inc_subtensor1.make_node(zeros, cotangents[0], index).outputs[0], None]
 
+    def vectorized(self, node: Apply, inputs: Sequence[Any]) -> Sequence[Any] | None:
+        x, index = inputs
+        count = x.type.ndim - node.inputs[0].type.ndim
+        if index.type.ndim != 1:
+            return None
+        # The indexed axis goes to the front, and back.
+        rest = range(count + 1, x.type.ndim)
+        rows = self.make_node(dimshuffle(x, [count, *range(count), *rest]), index).outputs[0]
+        return [dimshuffle(rows, [*range(1, count + 1), 0, *rest])]
+
     def connection_pattern(self, node: Apply) -> list[list[bool]]:
         """Return that the output depends on the tensor, not on the index."""
         return [[True], [False]]

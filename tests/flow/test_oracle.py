@@ -196,8 +196,8 @@ def compared_as_composed(name: str) -> bool:
 
 COMPOSED = "".join(path.read_text() for path in (Path(__file__).parents[1] / "engine").rglob("test_*.py"))
 MAKER_NAMES = re.compile(
-    "[bwilfd]?(scalar|vector|matrix|tensor[3-7]|row|col)"
-    "|[ilfd]?(scalars|vectors|matrices|tensor[3-7]s|rows|cols)"
+    "[bwilfdcz]?(scalar|vector|matrix|tensor[3-7]|row|col)"
+    "|[ilfdcz]?(scalars|vectors|matrices|tensor[3-7]s|rows|cols)"
 )
 
 

@@ -11,14 +11,14 @@ from collections.abc import Sequence
 from functools import reduce
 from typing import Any
 
-from engine.graph import Apply, Constant, FunctionGraph, Variable, rebuild
+from engine.graph import Apply, Constant, FunctionGraph, Variable, ancestors, rebuild
 from engine.graph.represented import RepresentedType
 from engine.graph.user_ops import without_context
 from engine.inner.scan import Scan
 from engine.inner.special import LogSoftmax, Softmax
 from engine.rewriting.elementwise_pattern import apply_scalar
 from engine.rewriting.rewriters import node_rewriter
-from engine.scalar import add, sub
+from engine.scalar import add, minimum, sub
 from engine.tensor import (
     AdvancedIncSubtensor1,
     AdvancedSubtensor1,
@@ -33,14 +33,17 @@ from engine.tensor import (
     WrapIndex,
     shape_i,
 )
+from engine.tensor.blockwise import Blockwise
 from engine.tensor.conversion import as_tensor_variable, number
 from engine.tensor.elemwise import cast
 from engine.tensor.joining import Join
 from engine.tensor.linalg import Cholesky, Solve, SolveTriangular
+from engine.tensor.linalg.callback_op import SMALLER, CallbackOp
 from engine.tensor.matching import scalar_value, tensor_type_of
 from engine.tensor.products import Dot
 from engine.tensor.reduction import Reduction
 from engine.tensor.shape import is_length
+from engine.tensor.signature import parsed
 from engine.tensor.slicing import FULL, INTEGER, parts_of
 from engine.tensor.type import tensor_type
 
@@ -116,6 +119,10 @@ def _source(x: Variable, axis: int) -> Axis | Variable | None:
         return inputs[0], axis
     if isinstance(op, Solve | SolveTriangular):
         return inputs[1], axis
+    if isinstance(op, CallbackOp):
+        return _source_by_signature(node, x, axis)
+    if isinstance(op, Blockwise):
+        return _source_in_batch(node, x, axis)
     if isinstance(op, Alloc):
         return inputs[1 + axis]
     if isinstance(op, Join):
@@ -127,6 +134,58 @@ def _source(x: Variable, axis: int) -> Axis | Variable | None:
     if isinstance(op, Reshape) and is_length(inputs[1 + axis]):
         return inputs[1 + axis]
     return inferred_length(node, x, axis)
+
+
+def _source_by_signature(node: Apply, x: Variable, axis: int) -> Axis | Variable | None:
+    """Return the source of a length of a decomposition's output: an axis of an input, or the shorter one."""
+    assert isinstance(node.op, CallbackOp)
+    signature, output = parsed(node.op.gufunc_signature), x.index
+    assert output is not None
+    name = signature.outputs[output][axis]
+    place = signature.place_of(name)
+    if place is not None:
+        return node.inputs[place[0]], place[1]
+    sides = [signature.place_of(side) for side in "mn"]
+    if name != SMALLER or None in sides:
+        return None
+    lengths = [shape_i(node.inputs[side[0]], side[1]) for side in sides if side is not None]
+    return apply_scalar(minimum, *lengths)
+
+
+def _source_in_batch(node: Apply, x: Variable, axis: int) -> Axis | Variable | None:
+    """Return the source of a length of a Blockwise's output: an axis of an input, or lengths of these.
+
+    None if it depends on the elements, and may differ from place to place.
+    """
+    op, output = node.op, x.index
+    assert isinstance(op, Blockwise)
+    assert output is not None
+    signature, count = parsed(op.signature), op.batch_ndim(node)
+    if axis < count:
+        return next(((v, axis) for v in node.inputs if not tensor_type_of(v).broadcastable[axis]), None)
+    name = signature.outputs[output][axis - count]
+    place = signature.place_of(name)
+    if place is not None:
+        return node.inputs[place[0]], place[1] + count
+    if name.isdigit():
+        return number(int(name), "int64")
+    core = op.core_node(node.inputs)
+    source = _source(core.outputs[output], axis - count)
+    if isinstance(source, tuple):
+        source = shape_i(*source)
+    return None if source is None else _of_batch(source, core, node, count)
+
+
+def _of_batch(length: Variable, core: Apply, node: Apply, count: int) -> Variable | None:
+    """Return `length`, an expression of lengths of the inputs of `core`, for the batch of `node`; or None."""
+    batches = dict(zip(core.inputs, node.inputs, strict=True))
+    memo: dict[Variable, Variable] = {}
+    for variable in ancestors([length]):
+        asked = variable.owner
+        if asked is not None and isinstance(asked.op, Shape_i) and asked.inputs[0] in batches:
+            memo[variable] = shape_i(batches[asked.inputs[0]], asked.op.i + count)
+    (found,) = rebuild([length], memo)
+    return None if any(variable in batches for variable in ancestors([found])) else found
 
 
 def _sum(lengths: list[Variable]) -> Variable:

@@ -1,28 +1,99 @@
-"""Linear algebra: equations, Cholesky factors, determinants. `pt.linalg.solve(A, b)`.
+"""Linear algebra: equations, factors, eigenvalues, determinants. `pt.linalg.solve(A, b)`.
 
-Inputs are float matrices; the result is float32 if all are, otherwise float64. Where LAPACK fails
-because a matrix is singular or not positive definite, the result is NaN, as in PyTensor.
+Inputs are float matrices, or batches of them: axes in front. The result is float32 if all are, otherwise
+float64. Where LAPACK fails because a matrix is singular or not positive definite, the result is NaN, as in
+PyTensor.
 """
 
+from engine.tensor.linalg.control import (
+    SolveDiscreteARE,
+    SolveDiscreteLyapunov,
+    SolveSylvester,
+    solve_continuous_lyapunov,
+    solve_discrete_are,
+    solve_discrete_lyapunov,
+    solve_sylvester,
+)
+from engine.tensor.linalg.eigen import Eigh, Eigvalsh, eigh, eigvalsh
+from engine.tensor.linalg.elimination import (
+    LU,
+    LUFactor,
+    PivotToPermutations,
+    lu,
+    lu_factor,
+    lu_solve,
+    pivot_to_permutation,
+)
+from engine.tensor.linalg.exponential import Expm, expm
 from engine.tensor.linalg.factorizations import Cholesky, SLogDet, cholesky, det, slogdet
-from engine.tensor.linalg.matrices import kron, matrix_dot, matrix_power, norm, trace
-from engine.tensor.linalg.solvers import Solve, SolveTriangular, cho_solve, inv, solve, solve_triangular
+from engine.tensor.linalg.least_squares import Lstsq, lstsq, tensorinv, tensorsolve
+from engine.tensor.linalg.matrices import block_diag, kron, matrix_dot, matrix_power, norm, trace
+from engine.tensor.linalg.orthogonal import QR, qr
+from engine.tensor.linalg.schur_forms import QZ, Schur, qz, schur
+from engine.tensor.linalg.singular_values import SVD, MatrixPinv, pinv, svd
+from engine.tensor.linalg.solvers import (
+    Solve,
+    SolveBase,
+    SolveTriangular,
+    cho_solve,
+    inv,
+    matrix_inverse,
+    solve,
+    solve_triangular,
+)
 
 __all__ = [
+    "LU",
+    "QR",
+    "QZ",
+    "SVD",
     "Cholesky",
+    "Eigh",
+    "Eigvalsh",
+    "Expm",
+    "LUFactor",
+    "Lstsq",
+    "MatrixPinv",
+    "PivotToPermutations",
     "SLogDet",
+    "Schur",
     "Solve",
+    "SolveBase",
+    "SolveDiscreteARE",
+    "SolveDiscreteLyapunov",
+    "SolveSylvester",
     "SolveTriangular",
+    "block_diag",
     "cho_solve",
     "cholesky",
     "det",
+    "eigh",
+    "eigvalsh",
+    "expm",
     "inv",
     "kron",
+    "lstsq",
+    "lu",
+    "lu_factor",
+    "lu_solve",
     "matrix_dot",
+    "matrix_inverse",
     "matrix_power",
     "norm",
+    "pinv",
+    "pivot_to_permutation",
+    "qr",
+    "qz",
+    "schur",
     "slogdet",
     "solve",
+    "solve_continuous_lyapunov",
+    "solve_discrete_are",
+    "solve_discrete_lyapunov",
+    "solve_sylvester",
     "solve_triangular",
+    "svd",
+    "tensorinv",
+    "tensorsolve",
     "trace",
 ]

@@ -9,6 +9,7 @@ import numpy as np
 
 from engine.graph.apply import Apply
 from engine.graph.op import Op
+from engine.tensor.blockwise import batched
 from engine.tensor.diagonal import only_triangle
 from engine.tensor.linalg.solvers import as_square, check_square, failure, inv, solve_triangular
 from engine.tensor.math import add, exp, mul
@@ -26,6 +27,7 @@ class Cholesky(Op):
     """
 
     __props__ = ("lower", "on_error")
+    gufunc_signature = "(m,m)->(m,m)"
 
     def __init__(self, *, lower: bool = True, on_error: str = "nan") -> None:
         if on_error not in ("raise", "nan"):
@@ -58,14 +60,22 @@ class Cholesky(Op):
         return [only_triangle(add(found, transpose(found)), self.lower, halved=True)]
 
 
-def cholesky(x: Any, lower: bool = True, *, on_error: str = "nan") -> Any:
+def cholesky(
+    x: Any,
+    lower: bool = True,
+    *,
+    check_finite: bool = True,
+    overwrite_a: bool = False,
+    on_error: str = "nan",
+) -> Any:
     """Return the triangular factor of the positive definite x: L with `L L.T` = x if `lower`, or U with
     `U.T U` = x.
 
     Only that triangle of x is read. If x is not positive definite, the result is NaN, or, with
-    `on_error="raise"`, LinAlgError is raised.
+    `on_error="raise"`, LinAlgError is raised. Leading axes are a batch. `check_finite` and `overwrite_a` are
+    ignored.
     """
-    return Cholesky(lower=lower, on_error=on_error).make_node(x).outputs[0]
+    return batched(Cholesky(lower=lower, on_error=on_error), x)
 
 
 class SLogDet(Op):
@@ -75,6 +85,7 @@ class SLogDet(Op):
     """
 
     __props__ = ()
+    gufunc_signature = "(m,m)->(),()"
 
     def make_node(self, x: Any) -> Apply:
         x = as_square("SLogDet", x)
@@ -98,12 +109,18 @@ class SLogDet(Op):
 
 
 def slogdet(x: Any) -> tuple[Any, Any]:
-    """Return the sign (0 if singular) and the log of the magnitude (-inf if singular) of a determinant."""
-    sign, logabsdet = SLogDet().make_node(x).outputs
+    """Return the sign (0 if singular) and the log of the magnitude (-inf if singular) of a determinant.
+
+    Leading axes are a batch.
+    """
+    sign, logabsdet = batched(SLogDet(), x)
     return sign, logabsdet
 
 
 def det(x: Any) -> Any:
-    """Return the determinant of a square matrix. The gradient of a singular matrix is NaN."""
+    """Return the determinant of a square matrix. The gradient of a singular matrix is NaN.
+
+    Leading axes are a batch.
+    """
     sign, logabsdet = slogdet(x)
     return mul(sign, exp(logabsdet))

@@ -8,23 +8,26 @@ the gradient has only that triangle.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from engine.graph.apply import Apply
 from engine.graph.op import Op
-from engine.scalar.promotion import FLOATS, common
+from engine.scalar.promotion import common
+from engine.tensor.blockwise import batched, vectorize
 from engine.tensor.conversion import as_tensor_variable
-from engine.tensor.diagonal import eye, only_triangle
+from engine.tensor.diagonal import diagonal, eye, only_triangle
 from engine.tensor.elemwise import cast, dimshuffle
-from engine.tensor.math import add, mul, neg
+from engine.tensor.math import add, mul, neg, true_div
 from engine.tensor.products import dot
-from engine.tensor.shape import shape_i, transpose
+from engine.tensor.rearranging import matrix_transpose
+from engine.tensor.shape import expand_dims, shape_i, transpose
 from engine.tensor.type import tensor_type
 
 
-class _SolveBase(Op):
+class SolveBase(Op):
     """Base class of the Ops that solve `A x = b` for a square matrix A and a vector or matrix b."""
 
     __props__: tuple[str, ...] = ("lower", "b_ndim")
@@ -33,6 +36,11 @@ class _SolveBase(Op):
         self.lower, self.b_ndim = bool(lower), int(b_ndim)
         if self.b_ndim not in (1, 2):
             raise ValueError(f"Making a {type(self).__name__} with b_ndim={b_ndim}: it must be 1 or 2")
+
+    @property
+    def gufunc_signature(self) -> str:
+        """The axes of the matrix, the right-hand side and the solution."""
+        return "(m,m),(m)->(m)" if self.b_ndim == 1 else "(m,m),(m,n)->(m,n)"
 
     def make_node(self, A: Any, b: Any) -> Apply:
         A, b = as_floats(A, b)
@@ -68,7 +76,7 @@ class _SolveBase(Op):
         """Return the solution, or raise LinAlgError, which `perform` turns into NaNs."""
         raise NotImplementedError
 
-    def transposed(self) -> _SolveBase:
+    def transposed(self) -> SolveBase:
         """Return the Op that solves the system of the transposed matrix."""
         raise NotImplementedError
 
@@ -88,7 +96,7 @@ class _SolveBase(Op):
         return [self.of_matrix(neg(product)), of_b]
 
 
-class Solve(_SolveBase):
+class Solve(SolveBase):
     """Solves `A x = b`; NaN if A is singular.
 
     With `assume_a="pos"` A is symmetric positive definite: only the triangle that `lower` names is
@@ -100,7 +108,9 @@ class Solve(_SolveBase):
     def __init__(self, *, assume_a: str = "gen", lower: bool = False, b_ndim: int) -> None:
         super().__init__(lower, b_ndim)
         if assume_a not in ("gen", "pos"):
-            raise ValueError(f'Making a Solve with assume_a={assume_a!r}: it must be "gen" or "pos"')
+            raise ValueError(
+                f"Making a Solve: Invalid assume_a: {assume_a}. It must be one of {', '.join(ASSUMPTIONS)}"
+            )
         self.assume_a = assume_a
 
     def solved(self, A: np.ndarray, b: np.ndarray) -> np.ndarray:
@@ -121,7 +131,7 @@ class Solve(_SolveBase):
         return only_triangle(add(gradient, transpose(gradient)), self.lower, halved=True)
 
 
-class SolveTriangular(_SolveBase):
+class SolveTriangular(SolveBase):
     """Solves `A x = b` reading only the `lower` or upper triangle of A; NaN if a diagonal element is 0.
 
     With `unit_diagonal` the diagonal is not read and taken to be 1.
@@ -145,29 +155,69 @@ class SolveTriangular(_SolveBase):
         return only_triangle(gradient, self.lower, strict=self.unit_diagonal)
 
 
+ASSUMPTIONS = (
+    *("general", "gen", "positive definite", "pos", "symmetric", "sym", "hermitian", "her"),
+    *("lower triangular", "upper triangular", "diagonal", "tridiagonal", "banded"),
+)
+_SHORT = {"general": "gen", "positive definite": "pos", "symmetric": "sym", "hermitian": "sym", "her": "sym"}
+
+
 def solve(
     a: Any,
     b: Any,
     *,
     lower: bool = False,
+    overwrite_a: bool = False,
+    overwrite_b: bool = False,
+    check_finite: bool = True,
     assume_a: str = "gen",
     transposed: bool = False,
     b_ndim: int | None = None,
 ) -> Any:
     """Return the solution of `a x = b`, or of `a.T x = b` if `transposed`; b is a vector or a matrix.
 
-    `assume_a` is "gen" (general), "pos" (symmetric positive definite: only the triangle that `lower`
-    names is read), "lower triangular", "upper triangular" or "diagonal". Without a solution, the result
-    is NaN.
+    `assume_a` is "gen" (general), "pos" (symmetric positive definite) or "sym" (symmetric): only the triangle
+    that `lower` names is read; "lower triangular", "upper triangular", "diagonal", or "tridiagonal" or
+    "banded", which are solved as general ones. Without a solution, the result is NaN. `b_ndim` is 1 if the
+    last axis of b is a vector, 2 if the last two are a matrix; by default 2 if there are as many. Leading
+    axes are a batch. `overwrite_a`, `overwrite_b` and `check_finite` are ignored.
     """
     a, b = as_tensor_variable(a), as_tensor_variable(b)
-    short = {"general": "gen", "positive definite": "pos"}.get(assume_a.lower(), assume_a.lower())
-    b_ndim = b.type.ndim if b_ndim is None else b_ndim
+    short = _SHORT.get(assume_a.lower(), assume_a.lower())
+    b_ndim = core_ndim_of(b, b_ndim)
     if short in ("lower triangular", "upper triangular"):
         return solve_triangular(a, b, lower=short.startswith("lower"), trans=int(transposed), b_ndim=b_ndim)
+    if short == "diagonal":
+        a, b = as_floats(a, b)
+        return _solved_diagonal(a, b, b_ndim)
+    if short in ("tridiagonal", "banded"):
+        short = "gen"
     if transposed:
-        a, lower = transpose(a), not lower
-    return Solve(assume_a=short, lower=lower and short == "pos", b_ndim=b_ndim).make_node(a, b).outputs[0]
+        a, lower = matrix_transpose(a), not lower
+    if short == "sym":
+        a, short = vectorize(partial(_mirrored, lower=lower), "(m,m)->(m,m)")(a), "gen"
+    return batched(Solve(assume_a=short, lower=lower and short == "pos", b_ndim=b_ndim), a, b)
+
+
+def _solved_diagonal(a: Any, b: Any, b_ndim: int) -> Any:
+    elements = vectorize(diagonal, "(m,m)->(m)")(a)
+    return true_div(b, elements if b_ndim == 1 else expand_dims(elements, -1))
+
+
+def _mirrored(a: Any, lower: bool) -> Any:
+    """Return the symmetric matrix of which `a` has one triangle."""
+    half = only_triangle(a, lower, halved=True)
+    return add(half, transpose(half))
+
+
+def core_ndim_of(b: Any, b_ndim: int | None) -> int:
+    """Return the number of axes of a right-hand side that are no batch: `b_ndim`, or 2 if there are as many.
+
+    Raises ValueError for a `b_ndim` other than 1 and 2.
+    """
+    if b_ndim not in (1, 2, None):
+        raise ValueError(f"Solving with b_ndim={b_ndim}: it must be 1 or 2")
+    return min(b.type.ndim, 2) if b_ndim is None else int(b_ndim)
 
 
 def solve_triangular(
@@ -177,41 +227,59 @@ def solve_triangular(
     trans: int | str = 0,
     lower: bool = False,
     unit_diagonal: bool = False,
+    check_finite: bool = True,
     b_ndim: int | None = None,
 ) -> Any:
     """Return the solution of `a x = b` for a triangular a, or of `a.T x = b` with `trans` 1 or "T".
 
     Only the `lower` or upper triangle of a is read; with `unit_diagonal` the diagonal is taken to be 1.
-    If a diagonal element is 0, the result is NaN.
+    If a diagonal element is 0, the result is NaN. `b_ndim` and batches are as for `solve`. `check_finite` is
+    ignored.
     """
     a, b = as_tensor_variable(a), as_tensor_variable(b)
     if trans not in (0, 1, 2, "N", "T", "C"):
         raise ValueError(f'Solving with trans={trans!r}: it must be 0, 1, 2, "N", "T" or "C"')
     if trans not in (0, "N"):
-        a, lower = transpose(a), not lower
-    b_ndim = b.type.ndim if b_ndim is None else b_ndim
-    op = SolveTriangular(lower=lower, unit_diagonal=unit_diagonal, b_ndim=b_ndim)
-    return op.make_node(a, b).outputs[0]
+        a, lower = matrix_transpose(a), not lower
+    op = SolveTriangular(lower=lower, unit_diagonal=unit_diagonal, b_ndim=core_ndim_of(b, b_ndim))
+    return batched(op, a, b)
 
 
-def cho_solve(c_and_lower: tuple[Any, bool], b: Any, *, b_ndim: int | None = None) -> Any:
-    """Return the solution of `A x = b`, given the Cholesky factor of A and True if that is the lower one."""
+def cho_solve(
+    c_and_lower: tuple[Any, bool],
+    b: Any,
+    *,
+    check_finite: bool = True,
+    overwrite_b: bool = False,
+    b_ndim: int | None = None,
+) -> Any:
+    """Return the solution of `A x = b`, given the Cholesky factor of A and True if that is the lower one.
+
+    `b_ndim` and batches are as for `solve`. `check_finite` and `overwrite_b` are ignored.
+    """
     c, lower = c_and_lower
+    b_ndim = core_ndim_of(as_tensor_variable(b), b_ndim)
     halfway = solve_triangular(c, b, lower=lower, trans=0 if lower else 1, b_ndim=b_ndim)
     return solve_triangular(c, halfway, lower=lower, trans=1 if lower else 0, b_ndim=b_ndim)
 
 
 def inv(x: Any) -> Any:
-    """Return the inverse of a square matrix; NaN if it is singular."""
-    x = as_square("inv", x)
-    return solve(x, eye(shape_i(x, 0), dtype=x.type.dtype if x.type.dtype in FLOATS else "float64"))
+    """Return the inverse of a square matrix; NaN if it is singular. Leading axes are a batch."""
+    (x,) = as_floats(x)
+    if x.type.ndim < 2:
+        x = as_square("inv", x)
+    return solve(x, eye(shape_i(x, -1), dtype=x.type.dtype), b_ndim=2)
+
+
+matrix_inverse = inv
 
 
 def as_floats(*values: Any) -> list[Any]:
-    """Return `values` as tensors of one float dtype: float32 if all are, otherwise float64."""
+    """Return `values` as tensors of one float dtype: float32 if all are of up to 32 bits, or float64."""
     tensors = [as_tensor_variable(value) for value in values]
     dtype = common(tuple([tensor.type.dtype for tensor in tensors]))
-    return [cast(tensor, dtype if dtype in FLOATS else "float64") for tensor in tensors]
+    found = "float32" if dtype in ("float16", "float32") else "float64"
+    return [cast(tensor, found) for tensor in tensors]
 
 
 def as_square(what: str, value: Any) -> Any:

@@ -85,6 +85,7 @@ def test_the_pipeline_is_described_by_plain_values_alone():
         "merge_first",
         "canonicalize",
         "lazy_branches",
+        "batches",
         "scans",
         "optimize_inner_graphs",
         "clean_scans",

@@ -1,0 +1,94 @@
+"""Rewriting of Blockwise Ops as loops, after the graph around has its canonical form.
+
+Lengths are taken from inputs before: a batch of which only the shape is used is no loop.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import reduce
+from typing import Any
+
+from engine.graph import Apply, FunctionGraph, Variable
+from engine.graph.rewrite_query import RewriteDatabaseQuery
+from engine.inner.batch_loop import batch_lengths, looped, one_for_all
+from engine.rewriting.database import Description, EquilibriumDB, RewriteDatabase
+from engine.rewriting.rewriters import (
+    EquilibriumGraphRewriter,
+    GraphRewriter,
+    NodeRewriter,
+    RewriteReport,
+    replace_outputs,
+)
+from engine.tensor.blockwise import Blockwise
+from engine.tensor.matching import tensor_type_of
+from engine.tensor.math import mul
+from engine.tensor.products import Dot, dot
+from engine.tensor.shape import reshape, shape_i
+
+
+class BatchRewriter(GraphRewriter):
+    """A rewrite of every Blockwise as a loop, and of the new nodes around by `canonicalize`."""
+
+    def __init__(self, name: str, canonicalize: EquilibriumGraphRewriter) -> None:
+        self.name = name
+        self.canonicalize = canonicalize
+
+    def apply(self, fgraph: FunctionGraph, report: RewriteReport) -> None:
+        if any(isinstance(node.op, Blockwise) for node in fgraph.apply_nodes):
+            self.canonicalize.apply_after(lambda: self._change(fgraph, report), fgraph, report)
+
+    def _change(self, fgraph: FunctionGraph, report: RewriteReport) -> bool:
+        for node in fgraph.toposort():
+            if isinstance(node.op, Blockwise):
+                replace_outputs(fgraph, node, without_blockwise(node), self.name)
+                report.count(self.name)
+        return True
+
+
+class BatchDB(RewriteDatabase[NodeRewriter]):
+    """The rewrite of Blockwise Ops, with those of `canonicalize` for the graph around."""
+
+    def __init__(self, name: str, canonicalize: EquilibriumDB) -> None:
+        super().__init__(name)
+        self.canonicalize = canonicalize
+
+    def query(self, query: RewriteDatabaseQuery) -> BatchRewriter:
+        """Return the rewriter of Blockwise Ops, with what `query` chooses for the graph around."""
+        return BatchRewriter(self.name, self.canonicalize.query(query))
+
+    def describe(self, query: RewriteDatabaseQuery) -> Description:
+        return self.canonicalize.describe(query)
+
+
+def without_blockwise(node: Apply) -> Sequence[Variable]:
+    """Return what a Blockwise node computes as a loop over the batch.
+
+    A product of all matrices with one is one product of their rows.
+    """
+    op, inputs = node.op, node.inputs
+    assert isinstance(op, Blockwise)
+    count, core = op.batch_ndim(node), op.core_node(node.inputs)
+    if count == 0:
+        return core.clone_with_new_inputs(inputs).outputs
+    is_one = all(tensor_type_of(inputs[-1]).broadcastable[:count])
+    if isinstance(core.op, Dot) and is_one and [tensor_type_of(v).ndim for v in core.inputs] == [2, 2]:
+        found = [_rows_times(inputs[0], one_for_all(inputs[1], count), count)]
+    else:
+        batch = batch_lengths(inputs, count)
+        found = looped(inputs, batch, lambda parts: core.clone_with_new_inputs(parts, strict=False).outputs)
+    return [_as_typed(new, old) for new, old in zip(found, node.outputs, strict=True)]
+
+
+def _rows_times(x: Any, y: Any, count: int) -> Any:
+    """Return the products of the matrices of `x` with the matrix `y`: one product of their rows."""
+    lengths = [shape_i(x, axis) for axis in range(count + 1)]
+    rows = reshape(x, (reduce(mul, lengths), shape_i(x, count + 1)))
+    return reshape(dot(rows, y), (*lengths, shape_i(y, 1)))
+
+
+def _as_typed(new: Any, old: Variable) -> Any:
+    """Return `new` with every static length that `old` has."""
+    known = tensor_type_of(old)
+    shape = [shape_i(new, axis) if length is None else length for axis, length in enumerate(known.shape)]
+    return new if known.is_super(new.type) else reshape(new, shape)

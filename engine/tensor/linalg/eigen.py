@@ -1,0 +1,119 @@
+"""Eigenvalues and eigenvectors of symmetric matrices, and of pairs of them.
+
+Gradients follow Giles, "An extended collection of matrix derivative results for forward and reverse mode
+algorithmic differentiation", 2008, section 3.1, and for pairs Boeddeker and others, "On the computation of
+complex-valued gradients", 2017, section 4.4. Only the triangle that is read has a gradient.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from engine.tensor.blockwise import batched
+from engine.tensor.diagonal import eye, only_triangle
+from engine.tensor.linalg.callback_op import CallbackOp, zeros_for_none
+from engine.tensor.math import switch, true_div
+from engine.tensor.reduction import sum as sum_over
+from engine.tensor.shape import shape_i
+
+_DRIVERS = ("evr", "evd")
+
+
+class Eigh(CallbackOp):
+    """The eigenvalues of a symmetric matrix, ascending, and its eigenvectors, as columns.
+
+    Of two matrices A and B, B positive definite, those with `A v = w B v`. Only the `lower` or upper
+    triangles are read. `driver` is LAPACK's algorithm for one matrix: "evr" or "evd".
+    """
+
+    __props__ = ("lower", "driver", "generalized")
+
+    def __init__(self, lower: bool = True, driver: str = "evr", generalized: bool = False) -> None:
+        if driver not in _DRIVERS:
+            raise ValueError(f"Making an Eigh: Invalid driver {driver!r}; it must be one of {_DRIVERS}")
+        self.lower, self.driver, self.generalized = bool(lower), driver, bool(generalized)
+        self.gufunc_signature = "(m,m),(m,m)->(m),(m,m)" if self.generalized else "(m,m)->(m),(m,m)"
+
+    def computed(self, *arrays: Any) -> Sequence[Any]:
+        from scipy.linalg import eigh as solved
+
+        if not arrays[0].size:
+            return arrays[0][0:0].reshape(0), arrays[0]
+        driver = None if self.generalized else self.driver
+        found: Sequence[Any] = solved(*arrays, lower=self.lower, driver=driver, check_finite=False)
+        return found
+
+    def pullback(self, inputs: Sequence[Any], outputs: Sequence[Any], cotangents: Sequence[Any]) -> list[Any]:
+        """Return the gradients; those of eigenvectors need eigenvalues that differ."""
+        if cotangents[0] is None and cotangents[1] is None:
+            return [None] * len(inputs)
+        (w, v), (of_w, of_v) = outputs, zeros_for_none(outputs, cotangents)
+        unit = eye(shape_i(w, 0), dtype=w.type.dtype)
+        within = unit * of_w
+        along = unit
+        if cotangents[1] is not None:
+            along = v.T @ of_v
+            gaps = switch(unit > 0, 1, w.dimshuffle("x", 0) - w.dimshuffle(0, "x"))
+            within = within + switch(unit > 0, 0, true_div(along, gaps))
+        found = [v @ within @ v.T]
+        if self.generalized:
+            of_b = v @ (within * w) @ v.T
+            if cotangents[1] is not None:
+                of_b = of_b + 0.5 * (v * sum_over(along * unit, 0)) @ v.T
+            found.append(-of_b)
+        return [_as_read(gradient, self.lower) for gradient in found]
+
+
+def _as_read(gradient: Any, lower: bool) -> Any:
+    """Return the gradient of the triangle that is read, given that of a matrix read whole."""
+    return only_triangle(gradient + gradient.T, lower, halved=True)
+
+
+def eigh(a: Any, b: Any = None, lower: bool = True, UPLO: str | None = None, driver: str = "evr") -> Any:
+    """Return the eigenvalues of the symmetric matrix `a`, ascending, and its eigenvectors, as columns.
+
+    With the positive definite `b` they are those with `a v = w b v`. Only the `lower` (`UPLO` "L") or upper
+    triangles are read. `driver` is LAPACK's algorithm for `a` alone: "evr" or "evd". Leading axes are a
+    batch.
+    """
+    lower = lower if UPLO is None else UPLO == "L"
+    if b is None:
+        return batched(Eigh(lower, driver), a)
+    return batched(Eigh(lower, "evd", generalized=True), a, b)
+
+
+class Eigvalsh(CallbackOp):
+    """The eigenvalues of a symmetric matrix, ascending; of two matrices those with `A v = w B v`.
+
+    Only the `lower` or upper triangles are read.
+    """
+
+    __props__ = ("lower", "generalized")
+
+    def __init__(self, lower: bool = True, generalized: bool = False) -> None:
+        self.lower, self.generalized = bool(lower), bool(generalized)
+        self.gufunc_signature = "(m,m),(m,m)->(m)" if self.generalized else "(m,m)->(m)"
+
+    def computed(self, *arrays: Any) -> Sequence[Any]:
+        from scipy.linalg import eigvalsh as solved
+
+        if not arrays[0].size:
+            return (arrays[0][0:0].reshape(0),)
+        return (solved(*arrays, lower=self.lower, check_finite=False),)
+
+    def pullback(self, inputs: Sequence[Any], outputs: Sequence[Any], cotangents: Sequence[Any]) -> list[Any]:
+        if cotangents[0] is None:
+            return [None] * len(inputs)
+        w, v = Eigh(self.lower, "evd", self.generalized)(*inputs)
+        scaled = v * cotangents[0]
+        found = [scaled @ v.T, -(scaled * w) @ v.T][: len(inputs)]
+        return [_as_read(gradient, self.lower) for gradient in found]
+
+
+def eigvalsh(a: Any, b: Any = None, lower: bool = True) -> Any:
+    """Return the eigenvalues of the symmetric matrix `a`, ascending; with `b` those with `a v = w b v`.
+
+    Only the `lower` or upper triangles are read. Leading axes are a batch.
+    """
+    return batched(Eigvalsh(lower), a) if b is None else batched(Eigvalsh(lower, generalized=True), a, b)

@@ -1,0 +1,89 @@
+"""Solutions of equations that are not square: by least squares, and for tensors of several axes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import reduce
+from typing import Any
+
+import numpy as np
+
+from engine.graph.apply import Apply
+from engine.graph.op import Op
+from engine.tensor.conversion import as_tensor_variable
+from engine.tensor.elemwise import cast
+from engine.tensor.linalg.solvers import as_floats, inv, solve
+from engine.tensor.math import mul
+from engine.tensor.rearranging import moveaxis
+from engine.tensor.shape import reshape, shape_i
+from engine.tensor.type import tensor_type
+
+
+class Lstsq(Op):
+    """The x that minimizes the sum of squares of `A x - b`, with the sums, the rank of A and its singular
+    values.
+
+    Inputs: A, b (a vector or a matrix) and the share of the largest singular value below which another counts
+    as 0. There are no sums if A has less than full rank, or no more rows than columns. It has no gradient.
+    """
+
+    __props__ = ()
+
+    def make_node(self, x: Any, y: Any, rcond: Any) -> Apply:
+        x, y = as_floats(x, y)
+        rcond = cast(as_tensor_variable(rcond), x.type.dtype)
+        if x.type.ndim != 2 or y.type.ndim not in (1, 2) or rcond.type.ndim != 0:
+            raise TypeError(
+                f"Applying {self} to {x.type}, {y.type} and {rcond.type}: it takes a matrix, a vector or a "
+                "matrix, and a number"
+            )
+        dtype = x.type.dtype
+        solution = tensor_type(dtype, (x.type.shape[1], *y.type.shape[1:]))
+        rows, columns = x.type.shape
+        size = None if rows is None or columns is None else min(rows, columns)
+        types = [solution, tensor_type(dtype, (None,)), tensor_type("int32", ()), tensor_type(dtype, (size,))]
+        return Apply(self, [x, y, rcond], [type.make_variable() for type in types])
+
+    def perform(self, node: Apply, inputs: Sequence[Any], output_storage: Sequence[list[Any]]) -> None:
+        x, y, rcond = inputs
+        found = np.linalg.lstsq(x, y, float(rcond))
+        for cell, output, value in zip(output_storage, node.outputs, found, strict=True):
+            cell[0] = np.asarray(value, output.type.dtype, order="C")
+
+
+def lstsq(x: Any, y: Any, rcond: Any) -> Any:
+    """Return the solution of `x @ s = y` by least squares, the sums of squares, the rank and the singular
+    values.
+
+    Singular values of `x` below `rcond` times the largest count as 0. There are no sums if `x` has less
+    than full rank, or no more rows than columns. It has no gradient.
+    """
+    return Lstsq()(x, y, rcond)
+
+
+def tensorinv(a: Any, ind: int = 2) -> Any:
+    """Return the inverse of `a` for products over its first `ind` axes: `tensordot(tensorinv(a), a, ind)`
+    is the identity. As a matrix, of its first and its other axes, `a` must be square.
+    """
+    a = as_tensor_variable(a)
+    if not 0 < ind < a.type.ndim:
+        raise ValueError(f"Inverting {a.type} with ind={ind}: it must be from 1 to {a.type.ndim - 1}")
+    lengths = [shape_i(a, axis) for axis in range(a.type.ndim)]
+    found = inv(reshape(a, (reduce(mul, lengths[:ind]), reduce(mul, lengths[ind:]))))
+    return reshape(found, (*lengths[ind:], *lengths[:ind]))
+
+
+def tensorsolve(a: Any, b: Any, axes: Sequence[int] | None = None) -> Any:
+    """Return the x with `tensordot(a, x, x.ndim)` = b: a has the axes of b, then those of x.
+
+    `axes` of a are moved to its end first. As a matrix, `a` must be square.
+    """
+    a, b = as_tensor_variable(a), as_tensor_variable(b)
+    if axes is not None:
+        a = moveaxis(a, list(axes), list(range(a.type.ndim - len(axes), a.type.ndim)))
+    if a.type.ndim <= b.type.ndim:
+        raise ValueError(f"Solving for {b.type} by {a.type}: the coefficients must have more dimensions")
+    lengths = [shape_i(a, axis) for axis in range(a.type.ndim)]
+    unknown = lengths[b.type.ndim :]
+    matrix = reshape(a, (reduce(mul, lengths[: b.type.ndim]), reduce(mul, unknown)))
+    return reshape(solve(matrix, b.flatten(), b_ndim=1), unknown)

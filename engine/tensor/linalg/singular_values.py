@@ -1,0 +1,115 @@
+"""Singular values: the decomposition, and the inverse of a matrix of any shape."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from engine.errors import NullGradientError
+from engine.tensor.blockwise import batched
+from engine.tensor.diagonal import eye, identity_like
+from engine.tensor.linalg.callback_op import CallbackOp, zeros_for_none
+from engine.tensor.math import abs as absolute
+from engine.tensor.math import lt, maximum, sub, switch
+from engine.tensor.shape import shape_i
+
+_LEAST_GAP = 1e-8
+
+
+class SVD(CallbackOp):
+    """The singular values of a matrix, in descending order, and with `compute_uv` its singular vectors:
+    U, s, Vh with `x = U * s @ Vh`.
+
+    U and Vh are square if `full_matrices`; otherwise they have as many columns, or rows, as s has elements.
+    """
+
+    __props__ = ("full_matrices", "compute_uv")
+
+    def __init__(self, full_matrices: bool = True, compute_uv: bool = True) -> None:
+        self.full_matrices, self.compute_uv = bool(full_matrices), bool(compute_uv)
+        vectors = ("(m,m)", "(n,n)") if self.full_matrices else ("(m,k)", "(k,n)")
+        self.gufunc_signature = f"(m,n)->{vectors[0]},(k),{vectors[1]}" if self.compute_uv else "(m,n)->(k)"
+
+    def computed(self, *arrays: Any) -> Sequence[Any]:
+        if self.compute_uv:
+            return np.linalg.svd(arrays[0], self.full_matrices)
+        return (np.linalg.svd(arrays[0], compute_uv=False),)
+
+    def pullback(self, inputs: Sequence[Any], outputs: Sequence[Any], cotangents: Sequence[Any]) -> list[Any]:
+        """Follow Seeger and others, "Auto-differentiating linear algebra", 2017, and for matrices that are
+        not square Townsend, "Differentiating the singular value decomposition", 2016.
+
+        Gaps between singular values count as at least 1e-8: vectors of equal ones have no gradient.
+        """
+        if all(cotangent is None for cotangent in cotangents):
+            return [None]
+        of_s = cotangents[1 if self.compute_uv else 0]
+        if not self.compute_uv or (cotangents[0] is None and cotangents[2] is None):
+            u, _, vh = SVD(full_matrices=False)(inputs[0])
+            return [(u * of_s) @ vh]
+        if self.full_matrices:
+            raise NullGradientError(
+                f"Taking a gradient through the vectors of {self}: they are not unique; use "
+                "full_matrices=False",
+                self,
+            )
+        return [_of_vectors(*outputs, *zeros_for_none(outputs, cotangents))]
+
+
+def _of_vectors(u: Any, s: Any, vh: Any, of_u: Any, of_s: Any, of_vh: Any) -> Any:
+    row, column = s.dimshuffle("x", 0), s.dimshuffle(0, "x")
+    unit = eye(shape_i(s, 0), dtype=s.type.dtype)
+    rates = sub(1, unit) / (_gap(row - column) * _gap(row + column))
+    left, right = u.T @ of_u, vh @ of_vh.T
+    within = rates * (left - left.T) * row + unit * of_s + column * (rates * (right - right.T))
+    below = ((of_u - u @ left) / row) @ vh
+    beside = (u / row) @ (of_vh - right.T @ vh)
+    return u @ within @ vh + below + beside
+
+
+def _gap(difference: Any) -> Any:
+    size = maximum(
+        absolute(difference), np.float32(_LEAST_GAP) if difference.type.dtype == "float32" else _LEAST_GAP
+    )
+    return switch(lt(difference, 0), -size, size)
+
+
+def svd(a: Any, full_matrices: bool = True, compute_uv: bool = True) -> Any:
+    """Return U, s and Vh with `a = U * s @ Vh`, or, without `compute_uv`, the singular values s alone.
+
+    U and Vh are square if `full_matrices`, otherwise they have as many columns, or rows, as s has elements.
+    Leading axes are a batch. NaN where it does not converge. The gradient of the vectors needs
+    full_matrices=False, and singular values that differ.
+    """
+    return batched(SVD(full_matrices, compute_uv), a)
+
+
+class MatrixPinv(CallbackOp):
+    """The Moore-Penrose inverse of a matrix, which is symmetric if `hermitian`."""
+
+    __props__ = ("hermitian",)
+    gufunc_signature = "(m,n)->(n,m)"
+
+    def __init__(self, hermitian: bool = False) -> None:
+        self.hermitian = bool(hermitian)
+
+    def computed(self, *arrays: Any) -> Sequence[Any]:
+        return (np.linalg.pinv(arrays[0], hermitian=self.hermitian),)
+
+    def pullback(self, inputs: Sequence[Any], outputs: Sequence[Any], cotangents: Sequence[Any]) -> list[Any]:
+        """Follow Golub and Pereyra, "The differentiation of pseudo-inverses", 1973, equation 4.12."""
+        (x,), (z,), (gradient,) = inputs, outputs, cotangents
+        if gradient is None:
+            return [None]
+        rows, columns = x @ z, z @ x
+        found = -(z @ gradient.T @ z)
+        found = found + z @ z.T @ gradient @ (identity_like(rows) - rows)
+        found = found + (identity_like(columns) - columns) @ gradient @ z.T @ z
+        return [found.T]
+
+
+def pinv(x: Any, hermitian: bool = False) -> Any:
+    """Return the Moore-Penrose inverse of `x`, symmetric if `hermitian`. Leading axes are a batch."""
+    return batched(MatrixPinv(hermitian), x)
