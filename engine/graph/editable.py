@@ -73,7 +73,7 @@ class EditableGraph(GraphTables):
     def _import(
         self, variable: Variable, reason: str | None, import_missing: bool, below: int | None = None
     ) -> None:
-        if variable in self.variables:
+        if variable in self.is_variable:
             return
         if variable.owner is None:
             self._import_root(variable, variable, reason, import_missing)
@@ -87,11 +87,11 @@ class EditableGraph(GraphTables):
 
         The nodes get ranks below `below`, if there is room.
         """
-        ranks, journal = self.apply_nodes, self.journal
-        nodes = [node for node in io_toposort(self.variables, outputs) if node not in ranks]
+        ranks, journal = self.ranks, self.journal
+        nodes = [node for node in io_toposort(self.is_variable, outputs) if node not in ranks]
         for node in nodes:
             for variable in node.inputs:
-                if variable.owner is None and variable not in self.variables:
+                if variable.owner is None and variable not in self.is_variable:
                     self._import_root(variable, node, reason, import_missing)
         step = GAP
         if below is not None:
@@ -140,9 +140,9 @@ class EditableGraph(GraphTables):
     def _rank_of_user(self, node: Apply) -> int | None:
         if isinstance(node.op, Output) and node in self.output_uses:
             return None
-        if node not in self.apply_nodes:
+        if node not in self.ranks:
             raise InconsistencyError(f"Changing an input of {node}: it is not in the graph; import it first")
-        return self.apply_nodes[node]
+        return self.ranks[node]
 
     def _change(
         self,
@@ -184,12 +184,12 @@ class EditableGraph(GraphTables):
         type of `var`. Refuse (TypeError) a replacement of another type, and (InconsistencyError) one that
         is in the graph and computed from a use of `var`.
         """
-        if var is new_var or var not in self.variables:
+        if var is new_var or var not in self.is_variable:
             return
         reason = reason_text(reason)
         new_var = self._as_specific(var, new_var, reason)
         uses = list(self.clients[var])
-        below = min([self.apply_nodes[node] for node, _ in uses if node in self.apply_nodes], default=None)
+        below = min([self.ranks[node] for node, _ in uses if node in self.ranks], default=None)
         for node, index in uses:
             self._change(node, index, new_var, reason, import_missing, True, below)
 
@@ -240,7 +240,7 @@ class EditableGraph(GraphTables):
 
         Do nothing for a node outside the graph.
         """
-        if node in self.apply_nodes:
+        if node in self.ranks:
             self._remove_users(list(node.outputs), [node], reason_text(reason))
 
     @all_or_nothing
@@ -272,7 +272,7 @@ class EditableGraph(GraphTables):
         for place in sorted(outputs, reverse=True):
             self.journal.do(RemoveOutput(place, self.output_uses[place], reason))
         unused: dict[Variable, None] = {}
-        for node in sorted(users, key=lambda user: self.apply_nodes[user], reverse=True):
+        for node in sorted(users, key=lambda user: self.ranks[user], reverse=True):
             unused.update(dict.fromkeys(self._prune(node, reason)))
         self._prune_unused(list(unused), reason)
 

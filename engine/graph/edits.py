@@ -63,11 +63,11 @@ class AddRoot(Edit):
         self.reason = reason
 
     def do(self, graph: GraphTables) -> None:
-        graph.variables[self.variable] = None
+        graph.is_variable[self.variable] = None
         graph.clients[self.variable] = Clients()
 
     def undo(self, graph: GraphTables) -> None:
-        del graph.variables[self.variable]
+        del graph.is_variable[self.variable]
         del graph.clients[self.variable]
 
     def parts(self) -> Iterator[Apply | Variable]:
@@ -92,18 +92,18 @@ class AddInput(Edit):
         self.reason = reason
 
     def do(self, graph: GraphTables) -> None:
-        self.is_new = self.variable not in graph.variables
+        self.is_new = self.variable not in graph.is_variable
         graph.inputs.insert(self.place, self.variable)
         graph.is_input[self.variable] = None
         if self.is_new:
-            graph.variables[self.variable] = None
+            graph.is_variable[self.variable] = None
             graph.clients[self.variable] = Clients()
 
     def undo(self, graph: GraphTables) -> None:
         del graph.inputs[self.place]
         del graph.is_input[self.variable]
         if self.is_new:
-            del graph.variables[self.variable]
+            del graph.is_variable[self.variable]
             del graph.clients[self.variable]
 
     def parts(self) -> Iterator[Apply | Variable]:
@@ -116,7 +116,7 @@ class RemoveInput(AddInput):
     __slots__ = ()
 
     def do(self, graph: GraphTables) -> None:
-        self.is_new = self.variable.owner not in graph.apply_nodes
+        self.is_new = self.variable.owner not in graph.ranks
         super().undo(graph)
 
     def undo(self, graph: GraphTables) -> None:
@@ -193,18 +193,18 @@ class ImportNode(Edit):
         self._remove(graph)
 
     def _add(self, graph: GraphTables) -> None:
-        variables, clients, is_input = graph.variables, graph.clients, graph.is_input
+        variables, clients, is_input = graph.is_variable, graph.clients, graph.is_input
         for output in self.node.outputs:
             if output not in is_input:
                 variables[output] = None
                 clients[output] = Clients()
-        graph.apply_nodes[self.node] = self.rank
+        graph.ranks[self.node] = self.rank
 
     def _remove(self, graph: GraphTables) -> None:
-        del graph.apply_nodes[self.node]
+        del graph.ranks[self.node]
         for output in self.node.outputs:
             if output not in graph.is_input:
-                del graph.variables[output]
+                del graph.is_variable[output]
                 del graph.clients[output]
 
     def arguments(self) -> tuple[Any, ...]:
@@ -225,7 +225,7 @@ class Prune(ImportNode):
         self.reason = reason
 
     def do(self, graph: GraphTables) -> None:
-        self.rank = graph.apply_nodes[self.node]
+        self.rank = graph.ranks[self.node]
         self._remove(graph)
         clients = graph.clients
         self.places = [clients[v].take((self.node, i)) for i, v in enumerate(self.node.inputs)]
@@ -260,7 +260,7 @@ class Change(Edit):
             graph.outputs[self.node.op.idx] = self.new
 
     def _raise_ranks(self, graph: GraphTables) -> dict[Apply, int]:
-        ranks, before = graph.apply_nodes, self.new.owner
+        ranks, before = graph.ranks, self.new.owner
         if before not in ranks or self.node not in ranks:
             return {}
         return raise_ranks(ranks, [(before, self.node)], graph.nodes_that_need)
@@ -272,7 +272,7 @@ class Change(Edit):
         cast(MutableSequence[Variable], self.node.inputs)[self.index] = self.old
         if isinstance(self.node.op, Output):
             graph.outputs[self.node.op.idx] = self.old
-        graph.apply_nodes.update(self.former_ranks)
+        graph.ranks.update(self.former_ranks)
 
     def arguments(self) -> tuple[Any, ...]:
         return self.node, self.index, self.old, self.new

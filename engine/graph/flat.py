@@ -39,17 +39,17 @@ def flatten(graph: EditableGraph) -> dict[str, Any]:
     nodes = _known_nodes(graph)
     node_number = {node: number for number, node in enumerate(nodes)}
     node_number |= {use: -1 - number for number, use in enumerate(graph.output_uses)}
-    variable_number = {variable: number for number, variable in enumerate(graph.variables)}
+    variable_number = {variable: number for number, variable in enumerate(graph.is_variable)}
     clients: list[int] = []
-    for variable in graph.variables:
+    for variable in graph.is_variable:
         uses = graph.clients[variable]
         clients.append(len(uses))
         for node, index in uses:
             clients += (node_number[node], index)
     return {
         "nodes": nodes,
-        "variables": list(graph.variables),
-        "ranks": [graph.apply_nodes.get(node, -1) for node in nodes],
+        "variables": list(graph.is_variable),
+        "ranks": [graph.ranks.get(node, -1) for node in nodes],
         "inputs": [variable_number[variable] for variable in graph.inputs],
         "outputs": graph.output_uses,
         "clients": clients,
@@ -61,8 +61,8 @@ def flatten(graph: EditableGraph) -> dict[str, Any]:
 def restore(graph: EditableGraph, state: Mapping[str, Any]) -> None:
     """Fill an empty `graph` from its tables."""
     nodes, uses, variables = state["nodes"], state["outputs"], state["variables"]
-    graph.apply_nodes = {node: rank for node, rank in zip(nodes, state["ranks"], strict=True) if rank >= 0}
-    graph.variables = dict.fromkeys(variables)
+    graph.ranks = {node: rank for node, rank in zip(nodes, state["ranks"], strict=True) if rank >= 0}
+    graph.is_variable = dict.fromkeys(variables)
     graph.inputs = [variables[number] for number in state["inputs"]]
     graph.is_input = dict.fromkeys(graph.inputs)
     graph.output_uses = list(uses)
@@ -79,7 +79,7 @@ def restore(graph: EditableGraph, state: Mapping[str, Any]) -> None:
 
 def _known_nodes(graph: EditableGraph) -> list[Apply]:
     """Return all nodes that the graph, its journal or its Features refer to, each after those it needs."""
-    parts = [*graph.variables, *references(graph.journal.edits)]
+    parts = [*graph.is_variable, *references(graph.journal.edits)]
     for feature in graph.features:
         parts += references(vars(feature))
     variables: list[Variable] = []

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import KeysView, Mapping
 
 from engine.errors import InconsistencyError
 from engine.graph.apply import Apply
@@ -89,8 +89,8 @@ class GraphTables(FeatureHost):
     inputs, outputs   the variables, in order
     is_input          the inputs, as a set (dictionaries serve as sets, ordered by arrival)
     output_uses       for each output the node of the Op `Output` that uses it
-    apply_nodes       the nodes, and the rank of each: greater than the ranks of the nodes it needs
-    variables         the inputs, the constants and all outputs of nodes, as a set
+    ranks             the rank of each node: greater than the ranks of the nodes it needs
+    is_variable       the inputs, the constants and all outputs of nodes, as a set
     clients           the uses of each variable
     """
 
@@ -99,10 +99,20 @@ class GraphTables(FeatureHost):
         self.outputs: list[Variable] = []
         self.is_input: dict[Variable, None] = {}
         self.output_uses: list[Apply] = []
-        self.apply_nodes: dict[Apply, int] = {}
-        self.variables: dict[Variable, None] = {}
+        self.ranks: dict[Apply, int] = {}
+        self.is_variable: dict[Variable, None] = {}
         self.clients: dict[Variable, Clients] = {}
         self.take_features(())
+
+    @property
+    def apply_nodes(self) -> KeysView[Apply]:
+        """The nodes: a set, which changes with the graph."""
+        return self.ranks.keys()
+
+    @property
+    def variables(self) -> KeysView[Variable]:
+        """The inputs, the constants and all outputs of nodes: a set, which changes with the graph."""
+        return self.is_variable.keys()
 
     def orderings(self) -> dict[Apply, list[Apply]]:
         """Return, for each node, the nodes that Features require to run before it."""
@@ -124,10 +134,10 @@ class GraphTables(FeatureHost):
     def _sorted(self, orderings: Mapping[Apply, list[Apply]] | None) -> list[Apply]:
         """Return the nodes that the outputs need, then the others."""
         order = io_toposort(self.is_input, self.outputs, orderings)
-        if len(order) == len(self.apply_nodes):
+        if len(order) == len(self.ranks):
             return order
         needed = set(order)
-        others = [node.outputs[0] for node in self.apply_nodes if node not in needed]
+        others = [node.outputs[0] for node in self.ranks if node not in needed]
         return io_toposort(self.is_input, [*self.outputs, *others], orderings)
 
     def nodes_that_need(self, node: Apply) -> list[Apply]:
@@ -135,7 +145,7 @@ class GraphTables(FeatureHost):
         return [client for output in node.outputs for client, _ in self.clients[output]]
 
     def __contains__(self, item: Variable | Apply) -> bool:
-        return item in (self.variables if isinstance(item, Variable) else self.apply_nodes)
+        return item in (self.is_variable if isinstance(item, Variable) else self.ranks)
 
 
 def check_integrity(graph: GraphTables) -> None:
@@ -148,15 +158,15 @@ def check_integrity(graph: GraphTables) -> None:
 
 def _check_nodes(graph: GraphTables) -> None:
     for node in io_toposort(graph.is_input, graph.outputs):
-        if node not in graph.apply_nodes:
+        if node not in graph.ranks:
             raise InconsistencyError(
                 f"Checking a graph: an output needs {node}, which is not among its nodes"
             )
-    for node, rank in graph.apply_nodes.items():
+    for node, rank in graph.ranks.items():
         for variable in node.inputs:
             if variable in graph.is_input or variable.owner is None:
                 continue
-            if graph.apply_nodes.get(variable.owner, rank) >= rank:
+            if graph.ranks.get(variable.owner, rank) >= rank:
                 raise InconsistencyError(
                     f"Checking a graph: {node} is not ranked above {variable.owner}, which it needs"
                 )
@@ -173,9 +183,9 @@ def _check_outputs(graph: GraphTables) -> None:
 
 
 def _check_clients(graph: GraphTables) -> None:
-    known = set(graph.variables)
+    known = set(graph.is_variable)
     expected = dict.fromkeys(graph.inputs)
-    nodes: list[Apply] = [*graph.apply_nodes, *graph.output_uses]
+    nodes: list[Apply] = [*graph.ranks, *graph.output_uses]
     for node in nodes:
         expected.update(dict.fromkeys(node.inputs))
         expected.update(dict.fromkeys(node.outputs))
@@ -191,7 +201,7 @@ def _check_clients(graph: GraphTables) -> None:
     for variable, clients in graph.clients.items():
         wrong = len(clients) > 1 and len(set(clients)) != len(clients)
         for node, index in clients:
-            known_node = node in graph.apply_nodes or node in uses
+            known_node = node in graph.ranks or node in uses
             wrong = wrong or not known_node or node.inputs[index] is not variable
         if wrong:
             raise InconsistencyError(
@@ -202,12 +212,10 @@ def _check_clients(graph: GraphTables) -> None:
 def _check_roots(graph: GraphTables) -> None:
     if list(graph.is_input) != graph.inputs and set(graph.is_input) != set(graph.inputs):
         raise InconsistencyError("Checking a graph: `inputs` and `is_input` differ")
-    for variable in graph.variables:
+    for variable in graph.is_variable:
         if variable in graph.is_input:
             continue
-        known = (
-            isinstance(variable, Constant) if variable.owner is None else variable.owner in graph.apply_nodes
-        )
+        known = isinstance(variable, Constant) if variable.owner is None else variable.owner in graph.ranks
         if not known:
             raise InconsistencyError(
                 f"Checking a graph: {variable} is neither an input, a constant nor computed in it"

@@ -42,7 +42,7 @@ def state_of(fgraph: FunctionGraph):
     return (
         list(fgraph.inputs),
         list(fgraph.outputs),
-        dict(fgraph.apply_nodes),
+        dict(fgraph.ranks),
         {node: tuple(node.inputs) for node in fgraph.apply_nodes},
         {variable: (variable.name, list(clients)) for variable, clients in fgraph.clients.items()},
     )

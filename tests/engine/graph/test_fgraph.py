@@ -116,6 +116,14 @@ def test_one_output_of_two_can_be_replaced():
     assert not found.apply_nodes
 
 
+def test_nodes_and_variables_compare_with_sets():
+    x = pt.dvector("x")
+    graph = FunctionGraph([x], [pt.exp(x)], clone=False)
+    (node,) = graph.apply_nodes
+    assert graph.apply_nodes == {node}
+    assert graph.variables == {x, *node.outputs}
+
+
 def test_constants_leave_with_their_last_use_and_inputs_stay():
     x, c = PLAIN("x"), constant(1.0)
     found = graph(combine(x, c), inputs=[x])
@@ -202,14 +210,14 @@ def damages():
     yield "clients", lambda g: g.clients[g.inputs[0]].clear()
     yield "another client", lambda g: g.clients[g.inputs[0]].append((follow(x).owner, 0))
     yield "a client twice", lambda g: g.clients[g.inputs[0]].append(g.clients[g.inputs[0]][0])
-    yield "nodes", lambda g: g.apply_nodes.clear()
+    yield "nodes", lambda g: g.ranks.clear()
     yield "use of an output", lambda g: g.clients[g.outputs[0]].clear()
     yield "output", lambda g: g.outputs.__setitem__(0, g.inputs[0])
     yield "number of outputs", lambda g: g.outputs.append(g.inputs[0])
-    yield "rank", lambda g: g.apply_nodes.update(dict.fromkeys(g.apply_nodes, 0))
+    yield "rank", lambda g: g.ranks.update(dict.fromkeys(g.apply_nodes, 0))
     yield "input", lambda g: g.inputs.append(y)
-    yield "variable", lambda g: g.variables.update({y: None})
-    yield "variable with clients", lambda g: (g.variables.update({y: None}), g.clients.update({y: []}))
+    yield "variable", lambda g: g.is_variable.update({y: None})
+    yield "variable with clients", lambda g: (g.is_variable.update({y: None}), g.clients.update({y: []}))
     yield "input of a node", lambda g: g.outputs[0].owner.inputs.__setitem__(0, y)
 
 

@@ -26,7 +26,7 @@ from engine.graph.features import (
     Validator,
 )
 from engine.rewriting.inner_graphs import InnerGraphs
-from engine.rewriting.rewriters import RewriteReport, SequentialGraphRewriter, _Affected
+from engine.rewriting.rewriters import Affected, RewriteReport, SequentialGraphRewriter
 from tests.engine.graph.graph_state import state_of
 from tests.engine.graph.small_ops import DEPTHS, PLAIN, chain, combine, constant, follow
 
@@ -42,7 +42,7 @@ FEATURES = {
     ReplaceValidate: ReplaceValidate,
     Supervisor: lambda: Supervisor([0]),
     Validator: Validator,
-    _Affected: _Affected,
+    Affected: Affected,
 }
 ALONE = (History, Validator)
 """Features that keep out the one that every graph has."""
@@ -120,7 +120,7 @@ def test_a_graph_pickled_between_two_rewrites_of_a_pass_is_rewritten_to_its_end(
     assert len(pickled) > 20
     for blob in pickled[::7]:
         loaded = pickle.loads(blob)
-        affected = next(feature for feature in loaded.features if isinstance(feature, _Affected))
+        affected = next(feature for feature in loaded.features if isinstance(feature, Affected))
         assert affected.nodes <= set(loaded.apply_nodes)
         loaded.remove_feature(affected)
         assert finish(loaded, 2) == expected
