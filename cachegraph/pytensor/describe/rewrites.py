@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import marshal
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -24,6 +24,7 @@ from weakref import WeakKeyDictionary
 from pytensor.graph.rewriting.basic import FromFunctionNodeRewriter, Rewriter
 from pytensor.graph.rewriting.db import RewriteDatabase, RewriteDatabaseQuery
 from pytensor.graph.rewriting.unify import OpPattern, PatternNode
+from pytensor.misc.ordered_set import OrderedSet
 
 from cachegraph.errors import Unfingerprintable
 from cachegraph.fingerprint.encoding import encode
@@ -73,14 +74,14 @@ def encode_databases(roots: tuple[Any, ...], late: frozenset[str], context: Enco
     It is cached until something is registered. Raises Unfingerprintable, with the path to what has no
     encoding.
     """
-    databases = _reached(roots)
-    stamp: list[Any] = list(_stamp(databases))
+    reached = _reached(roots)
+    stamp: list[Any] = list(_stamp(reached.values()))
     for known, packages, encoding, foreign in _known:
         if packages == late and known == stamp:
             context.foreign += foreign
             return encoding
     code, before = context.code, context.foreign
-    numbers = {key: number for number, key in enumerate(databases)}
+    numbers = {key: number for number, key in enumerate(reached)}
     unused = [package for package in LATE if package in sys.modules and package not in late]
     plain = PlainRewriters(context)
     rows = [
@@ -89,7 +90,7 @@ def encode_databases(roots: tuple[Any, ...], late: frozenset[str], context: Enco
             plain.parameters(parameters),
             *_entries(database, members, numbers, unused, plain),
         )
-        for database, members, parameters in zip(databases.values(), stamp[1::4], stamp[3::4], strict=True)
+        for database, members, parameters in zip(stamp[::4], stamp[1::4], stamp[3::4], strict=True)
     ]
     encoding = strong_digest(marshal.dumps(rows, _WITHOUT_REFERENCES))
     if context.code == code:
@@ -98,27 +99,37 @@ def encode_databases(roots: tuple[Any, ...], late: frozenset[str], context: Enco
     return encoding
 
 
-def _reached(roots: tuple[Any, ...]) -> dict[int, Any]:
-    """Return the databases reached from `roots`, by id, in the order of registration."""
-    found: dict[int, Any] = {}
+def _reached(roots: tuple[Any, ...]) -> dict[int, tuple[Any, Members]]:
+    """Return the databases reached from `roots`, by id, in the order of the search, with their entries."""
+    found: dict[int, tuple[Any, Members]] = {}
     pending = list(reversed(roots))
     while pending:
         database = pending.pop()
         if id(database) in found:
             continue
-        found[id(database)] = database
-        within = [_only(database, name) for name in sorted(database._names)]
+        _, members = found[id(database)] = database, _members(database)
+        within = [members[name][0] for name in sorted(database._names)]
         if hasattr(database, "db"):
             within.insert(0, database.db)
         pending.extend(item for item in reversed(within) if isinstance(item, RewriteDatabase))
     return found
 
 
-def _stamp(databases: dict[int, Any]) -> Iterator[object]:
+def _members(database: Any) -> Members:
+    found = {}
+    for tag, items in database.__db__.items():
+        # Iterating over an OrderedSet runs Python for each item.
+        held = tuple(items.values if type(items) is OrderedSet else items)
+        if held:
+            found[tag] = held
+    return found
+
+
+def _stamp(databases: Iterable[tuple[Any, Members]]) -> Iterator[object]:
     """Yield what changes with each registration; rewriters and databases compare by identity."""
-    for database in databases.values():
+    for database, members in databases:
         yield database
-        yield {tag: tuple(found) for tag, found in database.__db__.items() if found}
+        yield members
         yield [dict(getattr(database, name, ())) for name in _MAPPINGS]
         yield _attributes(database)
 
@@ -146,7 +157,7 @@ def _entries(
         except Unfingerprintable as error:
             error.inside(f"rewrite {name!r}")
             raise
-        yield name, tuple(sorted(tags[id(item)])), *positions, content
+        yield name, tuple(tags[id(item)]), *positions, content
 
 
 def _position(value: object) -> object:
@@ -159,17 +170,12 @@ def _attributes(database: Any) -> dict[str, object]:
 
 
 def _tags(members: Members) -> dict[int, list[str]]:
-    """Return the names and tags of each entry, by its id."""
+    """Return the names and tags of each entry, sorted, by its id."""
     found: dict[int, list[str]] = {}
-    for tag, items in members.items():
-        for item in items:
+    for tag in sorted(members):
+        for item in members[tag]:
             found.setdefault(id(item), []).append(tag)
     return found
-
-
-def _only(database: Any, name: str) -> Any:
-    (item,) = database.__db__[name]
-    return item
 
 
 def _rewrites_beyond(rewriter: Any, packages: list[str]) -> bool:

@@ -174,8 +174,8 @@ from pytensor.tensor.basic import infer_shape_db
 from cachegraph.pytensor.describe import rewrites
 
 def entries():
-    databases = rewrites._reached((optdb, infer_shape_db)).values()
-    return {(id(database), name): rewrites._only(database, name) for database in databases for name in database._names}
+    reached = rewrites._reached((optdb, infer_shape_db)).values()
+    return {(id(base), name): members[name][0] for base, members in reached for name in base._names}
 
 first = entries()
 import pytensor.link.numba.dispatch
