@@ -8,24 +8,24 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, TypeVar
 
-from cachegraph.caching.building import BuildMany, EntryBuilder, HeldBlobs
 from cachegraph.caching.lookup import EntryLookup
 from cachegraph.caching.outcome import Correction, Found, Verify
 from cachegraph.caching.records import WRITING, CacheRecords
 from cachegraph.caching.writing import EntryWriter
 from cachegraph.environment import settings_in_force, warn_of_environment
+from cachegraph.forking import momentary_lock
 from cachegraph.key import CacheKey
 from cachegraph.logger import logger
 from cachegraph.settings import Settings
-from cachegraph.single_flight import SingleFlight
 from cachegraph.store.entry import Artifact, Hit, Miss
-from cachegraph.store.protocol import NoStore, Store
 from cachegraph.store.tiers import place
 
 __all__ = ["WRITING", "Artifact", "Cache", "Correction", "Found", "Hit", "Miss", "default_cache"]
 
 if TYPE_CHECKING:
+    from cachegraph.caching.building import BuildMany, EntryBuilder
     from cachegraph.explanation import Explanation
+    from cachegraph.store.protocol import Store
 
 T = TypeVar("T")
 
@@ -43,17 +43,12 @@ class Cache:
     def __init__(self, settings: Settings, absent: Miss | None = None) -> None:
         self.settings = settings
         self.absent = absent or (_OFF if settings.mode == "off" else None)
-        self._store = _open(settings) if self.absent is None else NoStore(self.absent)
-        self._flights = SingleFlight(
-            self._store.claims, self._store.recorded_cost, _is_stored_in(self._store)
-        )
-        self._held = HeldBlobs()
+        self._store = _open(settings) if self.absent is None else _no_store(self.absent)
         self._records = CacheRecords(settings, self._store)
         self._writer = EntryWriter(settings, self._store, self._records)
         self._lookup = EntryLookup(settings, self._store, self._records, self._writer)
-        self._builder = EntryBuilder(
-            settings, self._lookup, self._writer, self._records, self._flights, self._held
-        )
+        self._made_builder: EntryBuilder | None = None
+        self._making_builder = momentary_lock()
 
     def lookup(self, key: CacheKey) -> Hit | Miss:
         """Return the stored entry of `key`, or the miss with its reason; never raises."""
@@ -107,7 +102,7 @@ class Cache:
         """
         found, missing = self._lookup.load_all(keys, load, verify)
         if missing:
-            found.update(self._builder.build_missing(missing, build, load))
+            found.update(self._builder().build_missing(missing, build, load))
         return found
 
     def store(self, key: CacheKey, artifact: Artifact) -> bool:
@@ -120,13 +115,27 @@ class Cache:
     def read_blob(self, digest_hex: str) -> bytes | None:
         """Return the checked content of a blob that a hit named, or None if it cannot be read. Never
         raises."""
-        held = self._held.get(digest_hex)
+        held = None if self._made_builder is None else self._made_builder.held.get(digest_hex)
         return self._store.read_blob(digest_hex) if held is None else held
 
     def holding(self, blobs: Mapping[str, bytes]) -> AbstractContextManager[None]:
         """Let `read_blob` find, in this thread, the blobs of a new artifact, which may not be stored, or not
         yet."""
-        return self._held.holding(blobs)
+        return self._builder().held.holding(blobs)
+
+    def _builder(self) -> EntryBuilder:
+        """Return what builds missing entries; hits do without it and its modules."""
+        with self._making_builder:
+            if self._made_builder is None:
+                from cachegraph.caching.building import EntryBuilder
+                from cachegraph.single_flight import SingleFlight
+
+                store = self._store
+                flights = SingleFlight(store.claims, store.recorded_cost, _is_stored_in(store))
+                self._made_builder = EntryBuilder(
+                    self.settings, self._lookup, self._writer, self._records, flights
+                )
+            return self._made_builder
 
     def samples_hit(self) -> bool:
         """Return True if this hit is to be compared with a new build: in the mode verify, a random share of
@@ -182,12 +191,18 @@ _noticed: set[str] = set()
 
 def _open(settings: Settings) -> Store:
     if settings.directory is None:
-        return NoStore(Miss("no-directory", "the settings name none"))
+        return _no_store(Miss("no-directory", "the settings name none"))
     placement = place(settings.directory, settings.shared_directory, settings.trust)
     if placement.notice and placement.notice not in _noticed:
         _noticed.add(placement.notice)
         logger("cachegraph").info("%s", placement.notice)
     return placement.open(settings.max_size, keeps=settings.mode != "readonly")
+
+
+def _no_store(why: Miss) -> Store:
+    from cachegraph.store.protocol import NoStore  # only without a cache
+
+    return NoStore(why)
 
 
 _default: tuple[Settings, Miss | None, int, Cache] | None = None

@@ -42,7 +42,6 @@ with the claim object, since a claim lasts as long as its object.
 from __future__ import annotations
 
 import os
-import random
 import threading
 import time
 import weakref
@@ -158,6 +157,8 @@ class _Flight:
 
     def acquire_within(self, seconds: float, is_stored: Callable[[CacheKey], bool]) -> bool:
         """Retry for that many seconds; return True if all claims are acquired or the key is stored."""
+        import random  # no hit on a stored entry waits
+
         end = time.monotonic() + seconds
         pause = _FIRST_PAUSE
         while self.acquire() is not None:

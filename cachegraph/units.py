@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-
 _SIZES = {"": 1, "b": 1}
 _SIZES |= {f"{letter}b": 1000**power for power, letter in enumerate("kmgt", 1)}
 _SIZES |= {f"{letter}ib": 1024**power for power, letter in enumerate("kmgt", 1)}
@@ -11,7 +9,7 @@ _SIZES |= {letter: 1000**power for power, letter in enumerate("kmgt", 1)}
 _NOW = "now"
 _LARGEST = 2.0**62
 _DURATIONS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
-_QUANTITY = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([a-zA-Z]*)\s*")
+_LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 
 def parse_size(text: str) -> int:
@@ -84,10 +82,12 @@ def format_age(seconds: float) -> str:
 
 
 def _parse(text: str, units: dict[str, int], expected: str) -> float:
-    matched = _QUANTITY.fullmatch(text)
-    if matched is None or matched[2].lower() not in units:
+    number = text.strip().rstrip(_LETTERS)
+    unit = text.strip().removeprefix(number).lower()
+    whole, point, rest = number.rstrip().partition(".")
+    if not whole.isdecimal() or (point and not rest.isdecimal()) or unit not in units:
         raise ValueError(f"{text!r} is not {expected}")
-    found = float(matched[1]) * units[matched[2].lower()]
+    found = float(f"{whole}{point}{rest}") * units[unit]
     if found > _LARGEST:
         raise ValueError(f"{text!r} is beyond all that there is; give {expected}")
     return found

@@ -53,7 +53,10 @@ class HeldBlobs:
 
 
 class EntryBuilder:
-    """Builds missing entries in their turn, as `flights` gives them, and stores them."""
+    """Builds missing entries in their turn, as `flights` gives them, and stores them.
+
+    `held` has the blobs of the artifacts that are being loaded.
+    """
 
     def __init__(
         self,
@@ -62,14 +65,13 @@ class EntryBuilder:
         writer: EntryWriter,
         records: CacheRecords,
         flights: SingleFlight,
-        held: HeldBlobs,
     ) -> None:
         self._settings = settings
         self._lookup = lookup
         self._writer = writer
         self._records = records
         self._flights = flights
-        self._held = held
+        self.held = HeldBlobs()
 
     def build_missing(
         self, missing: Mapping[CacheKey, Miss], build: BuildMany, load: Callable[[CacheKey, bytes], T]
@@ -121,7 +123,7 @@ class EntryBuilder:
             if not artifact.seconds:
                 artifact = artifact._replace(seconds={"build": each})
             begin = perf_counter()
-            with self._held.holding(artifact.blobs):
+            with self.held.holding(artifact.blobs):
                 value = load(key, artifact.payload)
             load_seconds = perf_counter() - begin
             self._records.miss(key, miss, sum(artifact.seconds.values()))

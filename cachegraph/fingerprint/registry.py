@@ -93,10 +93,13 @@ def _encoder_for_kind(cls: type) -> EncodeFunction | None:
 
 
 def _code_encoder(cls: type) -> EncodeFunction | None:
-    from cachegraph.fingerprint.callables import encoder_for  # most keys hold no code
-    from cachegraph.fingerprint.classes import encode_class
+    if issubclass(cls, type):  # many keys name classes, most hold no code
+        from cachegraph.fingerprint.classes import encode_class
 
-    return encode_class if issubclass(cls, type) else encoder_for(cls)
+        return encode_class
+    from cachegraph.fingerprint.callables import encoder_for
+
+    return encoder_for(cls)
 
 
 def _array_encoder(cls: type) -> EncodeFunction | None:

@@ -6,7 +6,6 @@ No package is imported for this, and usually importlib.metadata (10 ms) is not, 
 from __future__ import annotations
 
 import os
-import re
 from functools import lru_cache
 from importlib.machinery import PathFinder
 
@@ -50,7 +49,10 @@ def recorded_files(name: str) -> str:
 
 
 def _normal(name: str) -> str:
-    return re.sub(r"[-_.]+", "_", name).lower()
+    normal = name.replace("-", "_").replace(".", "_").lower()
+    while "__" in normal:
+        normal = normal.replace("__", "_")
+    return normal
 
 
 def _versions_beside_package(name: str) -> list[str]:
@@ -59,21 +61,21 @@ def _versions_beside_package(name: str) -> list[str]:
         return []
     place = os.path.dirname(spec.origin)
     site = os.path.dirname(place) if spec.submodule_search_locations else place
-    return sorted(version for found, version in _installed_in(site) if found == name)
+    return sorted(
+        version
+        for found, version, entry in _listed_in(site)
+        # A failed uninstall leaves the directory, but not this file.
+        if found == name and os.path.exists(os.path.join(site, entry, "METADATA"))
+    )
 
 
 @lru_cache(maxsize=16)
-def _installed_in(site: str) -> tuple[tuple[str, str], ...]:
-    """Return (normalized name, version) of every distribution with metadata in the directory `site`."""
+def _listed_in(site: str) -> tuple[tuple[str, str, str], ...]:
+    """Return (normalized name, version, entry) of every directory for metadata in the directory `site`."""
     try:
         entries = os.listdir(site)
     except OSError:
         return ()
     directories = (entry for entry in entries if entry.endswith(".dist-info"))
     named = ((entry, *entry.removesuffix(".dist-info").rpartition("-")) for entry in directories)
-    return tuple(
-        (_normal(name), version)
-        for entry, name, _, version in named
-        # A failed uninstall leaves the directory, but not this file.
-        if os.path.exists(os.path.join(site, entry, "METADATA"))
-    )
+    return tuple((_normal(name), version, entry) for entry, name, _, version in named)

@@ -6,7 +6,6 @@ The two extension files for linear algebra are loaded alone: importing scipy.lin
 from __future__ import annotations
 
 import ctypes
-import importlib.util
 import os
 import re
 import sys
@@ -44,13 +43,14 @@ def function_of_doubles(module: str, name: str, arity: int) -> int:
         exported = _extension(module).__pyx_capi__
     except (ImportError, AttributeError) as error:
         raise CythonFunctionError(module, name, str(error)) from error
+    fused = re.compile(_FUSED)
     for key, capsule in exported.items():
-        if (key == name or _FUSED.sub("", key) == name) and _name(capsule) == signature:
+        if (key == name or fused.sub("", key) == name) and _name(capsule) == signature:
             return int(_pointer(capsule, signature))
     raise CythonFunctionError(module, name, f"no such function of {arity} doubles")
 
 
-_FUSED = re.compile(r"^__pyx_fuse_(\d+_?)*")
+_FUSED = r"^__pyx_fuse_(\d+_?)*"
 """The prefix that Cython gives to the name of a variant, by number."""
 
 _name: Any = ctypes.PYFUNCTYPE(ctypes.c_char_p, ctypes.py_object)(("PyCapsule_GetName", ctypes.pythonapi))
@@ -63,16 +63,18 @@ _pointer: Any = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_ch
 def _extension(name: str) -> ModuleType:
     if name in sys.modules or name not in _LOADED_ALONE:
         return import_module(name)
+    from importlib.util import find_spec, module_from_spec, spec_from_loader
+
     root, package, extension = name.split(".")
-    found = importlib.util.find_spec(root)
+    found = find_spec(root)
     if found is None or not found.submodule_search_locations:
         raise ImportError("SciPy is not installed")
     directory = os.path.join(found.submodule_search_locations[0], package)
     for file in sorted(os.listdir(directory)):
         if file.startswith(f"{extension}.") and file.endswith(".so"):
             loader = ExtensionFileLoader(name, os.path.join(directory, file))
-            spec = importlib.util.spec_from_loader(name, loader)
-            module = importlib.util.module_from_spec(spec)  # type: ignore[arg-type]
+            spec = spec_from_loader(name, loader)
+            module = module_from_spec(spec)  # type: ignore[arg-type]
             loader.exec_module(module)
             return module
     raise ImportError(f"{directory} has no {extension}")

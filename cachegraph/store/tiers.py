@@ -26,10 +26,10 @@ from cachegraph.store.activity import Batch
 from cachegraph.store.entry import Artifact, Entry, Hit, Miss, NearKey
 from cachegraph.store.filesystem import FileSystem, file_system
 from cachegraph.store.local.store import LocalStore
-from cachegraph.store.protocol import Claim, Store
 from cachegraph.store.trust import PRIVATE, Trust
 
 if TYPE_CHECKING:
+    from cachegraph.store.protocol import Claim, Store
     from cachegraph.store.shared.store import SharedStore
 
 

@@ -14,7 +14,6 @@ import numpy as np
 from cachegraph.key import CacheKey
 from cachegraph.store.entry import Hit, Miss
 from engine.compiling.interface import Interface
-from engine.runtime.callbacks import Run, build_callback
 from engine.runtime.execution import CallbackFunction, Convert, Execution, LinkedCallback
 from engine.runtime.load import LinkedKernel, Loader, process_loader
 from engine.runtime.machine import process_machine
@@ -30,6 +29,7 @@ from engine.runtime.program import (
 if TYPE_CHECKING:
     from engine.graph.apply import Apply
     from engine.graph.op import Op
+    from engine.runtime.callbacks import Run
 
 
 class Entries(Protocol):
@@ -108,15 +108,24 @@ def link_program(
 ) -> Execution:
     """Return `program` on its linked kernels, the machine first, and its functions, by the confirmation
     of their keys."""
+    callbacks = _linked_callbacks(context, program, functions) if program.callbacks else []
+    return Execution(
+        program, process_machine(kernels[0]), kernels[1:], data, convert, context.name, callbacks
+    )
+
+
+def _linked_callbacks(
+    context: LoadContext, program: Program, functions: Mapping[str, CallbackFunction]
+) -> list[LinkedCallback]:
+    from engine.runtime.callbacks import build_callback  # few programs call Python
+
     callbacks = []
     for use in program.callbacks:
         called = [functions[confirmation] for _, confirmation in use.functions]
         computes = [function.execution.computing() for function in called]
         run = build_callback(use, computes, context.ops, _compile_call)
         callbacks.append(LinkedCallback(run, called))
-    return Execution(
-        program, process_machine(kernels[0]), kernels[1:], data, convert, context.name, callbacks
-    )
+    return callbacks
 
 
 def find_kernels(

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from math import prod
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
@@ -18,7 +18,6 @@ from cachegraph.named_tuples import NamedTuple
 from cachegraph.pickling.large_arrays import blob_name
 from engine.runtime import instructions
 from engine.runtime.call_state import CallState, Frame, Pool, ScratchSite
-from engine.runtime.callbacks import BoundInvocation, Run, check_site
 from engine.runtime.errors import InvalidProgram
 from engine.runtime.fast_call import NUMBER_KINDS, RETURNS_LIST, Arrangement, Callees, make_fast_call
 from engine.runtime.kernel_interface import MANY
@@ -27,6 +26,9 @@ from engine.runtime.machine import Machine, dtype_word, items_address
 from engine.runtime.program import BoundArray, Program, Yield
 from engine.runtime.registers import ARRAY_TYPE, DESCRIPTORS, DETAILS, FEWEST_FOR_PARTS
 from engine.runtime.target import process_threads
+
+if TYPE_CHECKING:
+    from engine.runtime.callbacks import BoundInvocation, Run
 
 Convert = Callable[[int, Any], "np.ndarray[Any, Any]"]
 """`convert(position, value)` returns an array of the dtype and rank that the input takes, or raises an error.
@@ -98,11 +100,7 @@ class Execution:
         self._fill_template()
         self._allocations = [_allocations(site) for site in program.yields]
         self.functions = [function for callback in callbacks for function in callback.functions]
-        for site in program.invocations:
-            check_site(program.callbacks[site.callback], site)
-        self._invocations = [
-            BoundInvocation(site, callbacks[site.callback].run, name) for site in program.invocations
-        ]
+        self._invocations = _bound_invocations(program, callbacks, name)
         self._n_results = sum(len(site.arrays) for site in program.yields)
         self._frame = _frame(program, self._n_results)
         self._pool = Pool(
@@ -281,6 +279,18 @@ def _items(program: Program) -> tuple[instructions.Items, list[instructions.Item
     made = [[_item(row.dtype, row.dims) for row in site.arrays] for site in program.yields]
     returned = [[_item(row.dtype, row.dims) for row in site.outputs] for site in program.invocations]
     return given, [*made], [*returned]
+
+
+def _bound_invocations(
+    program: Program, callbacks: Sequence[LinkedCallback], name: str
+) -> list[BoundInvocation]:
+    if not program.invocations:
+        return []
+    from engine.runtime.callbacks import BoundInvocation, check_site  # few programs call Python
+
+    for site in program.invocations:
+        check_site(program.callbacks[site.callback], site)
+    return [BoundInvocation(site, callbacks[site.callback].run, name) for site in program.invocations]
 
 
 def _item(dtype: str, dims: Sequence[object]) -> tuple[int, int]:

@@ -22,7 +22,6 @@ from collections.abc import Iterator
 from functools import cache
 
 from cachegraph.errors import CythonFunctionError
-from cachegraph.object_code.cython_functions import cython_function, function_of_doubles
 from engine.runtime.errors import LoadError
 from engine.runtime.numpy_functions import NUMPY_FUNCTIONS, numpy_function
 
@@ -48,7 +47,8 @@ PROCESS_SYMBOLS = frozenset(
 """The symbols that object code may leave undefined: the C library of every process has them."""
 
 
-_SPECIAL = re.compile(r"special_([a-z][a-z0-9_]*)_([1-9])\Z")
+_SPECIAL = r"special_([a-z][a-z0-9_]*)_([1-9])\Z"
+"""Compiled when a kernel first has such a symbol: most have none."""
 
 
 def special_symbol(name: str, arity: int) -> str:
@@ -58,7 +58,7 @@ def special_symbol(name: str, arity: int) -> str:
 
 def is_allowed(symbol: str) -> bool:
     """Return True if object code may leave `symbol` (without the platform's prefix) undefined."""
-    return symbol in PROCESS_SYMBOLS or symbol in EXTERNALS or _SPECIAL.match(symbol) is not None
+    return symbol in PROCESS_SYMBOLS or symbol in EXTERNALS or re.match(_SPECIAL, symbol) is not None
 
 
 def resolve(symbol: str) -> int:
@@ -68,11 +68,11 @@ def resolve(symbol: str) -> int:
         return numpy_function(symbol)
     if symbol in LINEAR_ALGEBRA:
         return _linear_algebra(symbol)
-    if special := _SPECIAL.match(symbol):
+    if symbol in PROCESS_SYMBOLS:
+        return _process_symbol(symbol)
+    if special := re.match(_SPECIAL, symbol):
         return _special_function(special[1], int(special[2]))
-    if symbol not in PROCESS_SYMBOLS:
-        raise LoadError("resolving", symbol, "object code may not ask a process for it")
-    return _process_symbol(symbol)
+    raise LoadError("resolving", symbol, "object code may not ask a process for it")
 
 
 def c_function(name: str) -> int:
@@ -90,6 +90,8 @@ def _process_symbol(symbol: str) -> int:
 
 @cache
 def _special_function(name: str, arity: int) -> int:
+    from cachegraph.object_code.cython_functions import function_of_doubles  # few kernels need SciPy
+
     try:
         return function_of_doubles("scipy.special.cython_special", name, arity)
     except CythonFunctionError as error:
@@ -152,6 +154,8 @@ def _opened_if_loaded(paths: list[str]) -> Iterator[ctypes.CDLL]:
 
 
 def _from_scipy(extension: str, routine: str) -> int:
+    from cachegraph.object_code.cython_functions import cython_function
+
     try:
         return cython_function(f"scipy.linalg.{extension}", routine)
     except CythonFunctionError as error:

@@ -94,7 +94,7 @@ class Caches:
     def fault_after(self, name: str) -> str | None:
         """Return what an interrupted build of `name` has left that it may not leave, None if that is nothing."""
         key = self.key_of(name)
-        if self.cache._flights._table.holder(key.digest) is not None:
+        if self.cache._builder()._flights._table.holder(key.digest) is not None:
             return "this process's threads are made to wait"
         lock = NodeLock(self.cache._store.local.layout.lock(key.hex), self.cache._store.local.guard)  # type: ignore[union-attr]
         if lock.acquire() is not None:

@@ -359,7 +359,7 @@ def test_who_stores_nothing_waits_for_nobody(cache: Cache, cache_directory: Path
 
 def test_a_hit_claims_nothing(cache: Cache, monkeypatch: pytest.MonkeyPatch) -> None:
     get_many(cache, [key_of("a")], Builds(0.0))
-    monkeypatch.setattr(cache._flights, "turns", lambda *_: pytest.fail("a hit asked for its turn"))
+    monkeypatch.setattr(SingleFlight, "turns", lambda *_: pytest.fail("a hit asked for its turn"))
     assert get_many(cache, [key_of("a")], Builds())[key_of("a")].outcome == "hit"
 
 

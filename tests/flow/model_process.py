@@ -24,7 +24,9 @@ ROOT = Path(__file__).resolve().parents[2]
 COMPILING = (
     "numba",
     "llvmlite.binding",
+    "cachegraph.caching.building",
     "cachegraph.pickling.import_path",
+    "cachegraph.single_flight",
     "scipy.linalg",
     "msgspec",
     "sqlalchemy",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import sys
+from functools import partial
 from importlib import import_module
 from typing import Any
 
@@ -97,17 +98,27 @@ def _hook() -> None:
     from pytensor.compile.mode import Mode
     from pytensor.graph.basic import FrozenApply
 
-    from cachegraph.pytensor.stored.inner_lookup import with_inner_lookup
     from cachegraph.pytensor.stored.interning import ExactNodes
 
     _replace(Mode, "function_maker", property(_cached_maker))
     _replace(FrozenApply, "_cache", ExactNodes(FrozenApply._cache))
     _note_folding()
     rewriting = import_module(_INNER_REWRITING[0])
-    looked_up = with_inner_lookup(rewriting.rewrite_inner_graph)
+    looked_up = _with_lookup(rewriting.rewrite_inner_graph)
     for module in _INNER_REWRITING:
         _replace(import_module(module), "rewrite_inner_graph", looked_up)
     nutpie.patch()
+
+
+def _with_lookup(rewrite_inner_graph: Any) -> Any:
+    """Return PyTensor's `rewrite_inner_graph` with the cache in front of the rewriting of each graph."""
+
+    def rewrite_or_find(fgraph: Any, match: Any, rewrite: Any) -> Any:
+        from cachegraph.pytensor.stored.inner_lookup import find_or_rewrite  # a hit rewrites nothing
+
+        return rewrite_inner_graph(fgraph, match, partial(find_or_rewrite, rewrite))
+
+    return rewrite_or_find
 
 
 def _note_folding() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from pytensor.compile.aliasing import infer_reuse_pattern
 from pytensor.compile.executor import Function
@@ -30,10 +30,12 @@ from cachegraph.pytensor.errors import note_failure
 from cachegraph.pytensor.making.copies import is_same_graph, mark, unmark
 from cachegraph.pytensor.making.lookup import Lookup
 from cachegraph.pytensor.making.outcome import bypass_of
-from cachegraph.pytensor.making.pickled_maker import PickledMaker
 from cachegraph.pytensor.making.refusal import mode_instead, note_refusal
 from cachegraph.pytensor.making.uncached import UncachedMaking
 from cachegraph.pytensor.stored.stored_graph import StoredGraph
+
+if TYPE_CHECKING:
+    from cachegraph.pytensor.making.pickled_maker import PickledMaker
 
 _loading = momentary_lock()
 
@@ -128,6 +130,8 @@ class CachedMaker(FunctionMaker):
         state = {name: value for name, value in vars(self).items() if name not in ("_function", "_asked")}
         if self._stored is None:
             return state
+        from cachegraph.pytensor.making.pickled_maker import PickledMaker  # few functions are pickled
+
         attributes = {name: state[name] for name in _PICKLED}
         return {
             "pickled": PickledMaker.of(attributes, self.inputs, self.outputs, self._results, self._stored)

@@ -14,8 +14,7 @@ Version history
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from functools import partial
+from collections.abc import Sequence
 from time import perf_counter
 from typing import Any
 
@@ -34,15 +33,6 @@ from cachegraph.pytensor.stored.externals import Context
 from cachegraph.pytensor.stored.graph_section import inner_graphs, named_by, pack_inner_graphs, unpack_frozen
 
 FORMAT = 2
-
-
-def with_inner_lookup(rewrite_inner_graph: Callable[..., Any]) -> Callable[..., Any]:
-    """Return PyTensor's `rewrite_inner_graph` with the cache in front of the rewriting of each graph."""
-
-    def rewrite_or_find(fgraph: Any, match: Any, rewrite: Any) -> Any:
-        return rewrite_inner_graph(fgraph, match, partial(_find_or_rewrite, rewrite))
-
-    return rewrite_or_find
 
 
 def pack_inner(graph: Any, context: Context) -> bytes:
@@ -68,7 +58,7 @@ def unpack_inner(content: bytes, context: Context) -> Any:
     return graph
 
 
-def _find_or_rewrite(rewrite: Any, linker: Any, op: Any, node: Any, inner: Any, *, mode: Any) -> None:
+def find_or_rewrite(rewrite: Any, linker: Any, op: Any, node: Any, inner: Any, *, mode: Any) -> None:
     """Have `inner`, the thawed graph of `op`, freeze to `rewrite`'s result, found in the cache or made."""
     lookup = _InnerLookup(op)
     if type(linker) is NumbaLinker and lookup.finds(node, mode):

@@ -39,14 +39,6 @@ from cachegraph.key import CacheKey
 from cachegraph.pytensor.describe.basis import Basis
 from cachegraph.pytensor.describe.host_packages import HOST_PACKAGES
 from cachegraph.pytensor.stored.externals import Context, arrays_in
-from cachegraph.pytensor.stored.graph_section import (
-    GraphTable,
-    Section,
-    inner_graphs,
-    named_by,
-    pack_inner_graphs,
-    unpack_frozen,
-)
 
 FORMAT = 2
 COMPUTED = 0
@@ -119,6 +111,8 @@ def pack(fgraph: Any, order: Sequence[Any], context: Context) -> bytes:
 
     Raises Unstorable for a constant that is no plain value, and what pickle raises for an Op that it refuses.
     """
+    from cachegraph.pytensor.stored.graph_section import GraphTable, inner_graphs, pack_inner_graphs
+
     external = context.external()
     frozen = pack_inner_graphs(inner_graphs([node.op for node in order], external), external)
     table = GraphTable(fgraph.inputs, order, fgraph.outputs, arrays_in(external))
@@ -140,6 +134,9 @@ def unpack(content: bytes, context: Context, inputs: Sequence[Any]) -> tuple[Fun
     `context` has what `content` refers to. Raises InvalidEncoding for what `pack` did not write, and as
     pickling.loads does.
     """
+    # Few graphs of functions that are found are read.
+    from cachegraph.pytensor.stored.graph_section import Section, named_by, unpack_frozen
+
     reader = Reader(content, "reading an optimized graph")
     _read_sources(reader)
     external = context.external()

@@ -10,7 +10,6 @@ import errno
 import os
 import sqlite3
 import stat
-import string
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -32,7 +31,7 @@ _PRAGMAS = (
     "PRAGMA trusted_schema = OFF",
 )
 _WRITE_PRAGMAS = ("PRAGMA synchronous = NORMAL", "PRAGMA foreign_keys = ON")
-_PLAIN = frozenset(b"/-._" + string.digits.encode() + string.ascii_letters.encode())
+_PLAIN = frozenset(b"/-._0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ")
 """Bytes of a path that a URI may hold as they are."""
 _PAUSES = (0.001, 0.005, 0.02)
 _FILES_OF_AN_INDEX = 4

@@ -21,13 +21,13 @@ from cachegraph.store.local.connections import WRITE_TIMEOUT, open_for_update
 from cachegraph.store.local.database import Database
 from cachegraph.store.local.index import add_counts, recorded_cost, select_record
 from cachegraph.store.paths import Layout
-from cachegraph.store.protocol import Claim
 from cachegraph.store.record import Record, decode
 from cachegraph.store.trust import PRIVATE, Guard, Trust
 
 if TYPE_CHECKING:
     from cachegraph.store.local.catalogue import Catalogue
     from cachegraph.store.local.eviction import Eviction
+    from cachegraph.store.protocol import Claim
 
 _PUT_ATTEMPTS = 3
 
