@@ -7,8 +7,11 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-FOLDERS = ("compile", "conditional", "graph/rewriting", "scan")
-FILES = ("ifelse.py", "graph/basic.py", "graph/fg.py", "graph/null_type.py", "graph/type.py")
+FOLDERS = ("compile", "conditional", "graph/rewriting", "scan", "tensor/random")
+FILES = (
+    *("ifelse.py", "graph/basic.py", "graph/fg.py", "graph/null_type.py", "graph/type.py"),
+    "tensor/type_other.py",
+)
 PATHS = sorted(
     str(path.relative_to(ROOT))
     for path in [

@@ -1,5 +1,5 @@
 """Shared variables, under PyTensor's path."""
 
-from engine.shared_variables import shared
+from engine.shared_variables import SharedVariable, shared
 
-__all__ = ["shared"]
+__all__ = ["SharedVariable", "shared"]

@@ -14,7 +14,7 @@ import numpy as np
 from cachegraph.caching.results import is_close
 from engine.graph.fgraph import FrozenFunctionGraph
 from engine.graph.types import Type
-from engine.runtime.callbacks import OF_USERS
+from engine.runtime.callbacks import MAY_VARY
 from engine.runtime.execution import Execution
 from engine.tensor.type import TensorType
 
@@ -50,15 +50,14 @@ def difference(
 
 
 def _repeats(program: Execution, arguments: Sequence[np.ndarray[Any, Any]], due: Any) -> bool:
-    """Return True if `program` computes `due` again, as every program without user code does."""
-    return not _runs_users_code(program) or _same(_outcome(program, arguments), due)
+    """Return True if `program` computes `due` again, as every program does that runs neither user code nor
+    a draw from the system."""
+    return not _may_vary(program) or _same(_outcome(program, arguments), due)
 
 
-def _runs_users_code(program: Execution) -> bool:
+def _may_vary(program: Execution) -> bool:
     called = [function.execution for function in program.functions]
-    return any(use.kind in OF_USERS for use in program.program.callbacks) or any(
-        map(_runs_users_code, called)
-    )
+    return any(use.kind in MAY_VARY for use in program.program.callbacks) or any(map(_may_vary, called))
 
 
 def _random_array(type: Any, length: int, random: np.random.Generator) -> np.ndarray[Any, Any]:

@@ -36,6 +36,8 @@ class Op(ByProps):
     """True for an Op of the engine whose pullback is right for complex numbers, too."""
     holds_code: ClassVar[bool] = False
     """True for an Op of the engine that runs a user's code."""
+    varies: ClassVar[bool] = False
+    """True for an Op of the engine whose `perform` may give another result each time."""
 
     def __eq__(self, other: object) -> bool:
         if self is other:

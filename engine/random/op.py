@@ -279,6 +279,7 @@ class DefaultGeneratorMakerOp(Op):
 
     __props__ = ()
     random_type = random_generator_type
+    varies = True  # from None, the system's entropy
 
     def make_node(self, seed: Any = None) -> Apply:
         is_none = isinstance(seed, Variable) and isinstance(seed.type, NoneTypeT)

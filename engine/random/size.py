@@ -11,9 +11,9 @@ from engine.graph.reference import evaluate
 from engine.graph.traversal import applys_between, graph_inputs
 from engine.graph.user_ops import needs_python
 from engine.graph.variables import Constant, Variable
-from engine.tensor.conversion import constant, number
+from engine.tensor.conversion import as_tensor_variable, constant, number
 from engine.tensor.none_type import NoneConst, NoneTypeT
-from engine.tensor.rearranging import broadcast_shape, shape_padleft
+from engine.tensor.rearranging import broadcast_shape, broadcast_to, shape_padleft
 from engine.tensor.shape import MakeVector, lengths_of, shape_i
 from engine.tensor.type import is_data
 
@@ -97,6 +97,24 @@ def explicit_expand_dims(
     return [
         shape_padleft(param, rank - batch) if rank > batch else param
         for param, batch in zip(params, batches, strict=True)
+    ]
+
+
+def broadcast_params(params: Sequence[Any], ndims_params: Sequence[int]) -> list[Any]:
+    """Return `params`, arrays or tensors, with the batch that they make together; the last `ndims_params`
+    axes of each stay as they are."""
+    if not any(isinstance(param, Variable) for param in params):
+        cores = [param.ndim - ndim for param, ndim in zip(params, ndims_params, strict=True)]
+        batch = np.broadcast_shapes(*[param.shape[:core] for param, core in zip(params, cores, strict=True)])
+        return [
+            np.broadcast_to(param, (*batch, *param.shape[core:]))
+            for param, core in zip(params, cores, strict=True)
+        ]
+    tensors = [as_tensor_variable(param) for param in params]
+    lengths = batch_lengths(tensors, ndims_params)
+    return [
+        broadcast_to(tensor, [*lengths, *(shape_i(tensor, axis - ndim) for axis in range(ndim))])
+        for tensor, ndim in zip(tensors, ndims_params, strict=True)
     ]
 
 

@@ -10,6 +10,7 @@ Version history of the kinds
     perform 1     the perform() of a user Op (lowering/rules/callbacks.py)
     compiled 1    the numba_function() of a user Op (lowering/rules/callbacks.py)
     reference 1   the perform() of one of the engine's Ops, which the record has (lowering/rules/callbacks.py)
+    varying 1     the same of one that may give another result each time
 """
 
 from __future__ import annotations
@@ -32,7 +33,9 @@ if TYPE_CHECKING:
 
 OF_USERS = ("perform", "compiled")
 """The kinds that run user code."""
-OF_ONE_OP = (*OF_USERS, "reference")
+MAY_VARY = (*OF_USERS, "varying")
+"""The kinds that may compute another result each time."""
+OF_ONE_OP = (*MAY_VARY, "reference")
 """The kinds that compute one node of a graph."""
 _PICKLED = ("engine.graph", "engine.scalar", "engine.tensor", "engine.inner", "engine.random")
 """The modules that the Op in a record may name."""
@@ -147,6 +150,7 @@ _BUILDERS: dict[tuple[str, int], Callable[[Any, Sequence[Function], Mapping[str,
     ("perform", 1): _perform,
     ("compiled", 1): _compiled,
     ("reference", 1): _reference,
+    ("varying", 1): _reference,
 }
 
 

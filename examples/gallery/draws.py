@@ -1,10 +1,10 @@
 """Random variables: streams with seeds, generators as shared variables, the same draws twice."""
 
 import numpy as np
-from engine.tensor.random.utils import RandomStream
 
 import engine as pytensor
 import engine.tensor as pt
+from engine.tensor.random.utils import RandomStream
 
 stream = RandomStream(seed=234)
 uniform = stream.uniform(0, 1, size=(2, 2))

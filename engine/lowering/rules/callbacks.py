@@ -114,7 +114,7 @@ def callback_of(lowering: Lowering, node: Apply) -> Callback:
     }
     kind = "compiled" if hasattr(node.op, "numba_function") else "perform"
     return Callback(
-        "reference" if is_reference else kind,
+        ("varying" if node.op.varies else "reference") if is_reference else kind,
         1,
         json.dumps(options, sort_keys=True, separators=(",", ":")),
         (),

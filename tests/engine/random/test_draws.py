@@ -15,6 +15,8 @@ from engine.errors import NullGradientError
 from engine.random.choosing import PermutationRV
 from engine.random.names import DRAWS
 from engine.random.op import RandomVariable
+from engine.random.size import broadcast_params
+from engine.random.type import random_generator_type
 
 pytestmark = pytest.mark.usefixtures("kernels_once")
 random = pt.random
@@ -219,6 +221,18 @@ def test_only_static_lengths_of_one_broadcast():
         g(np.random.default_rng(1), np.zeros(1), np.ones(2))
 
 
+@pytest.mark.parametrize("is_symbolic", [False, True])
+def test_parameters_are_broadcast_to_one_batch(is_symbolic):
+    mean, cov = np.array([[0.0], [10.0], [100.0]]), np.array([[2.0]])
+    if is_symbolic:
+        inputs = pt.tensor("mean", shape=(None, 1), dtype="float64"), pt.matrix("cov")
+        found = engine.function([*inputs], broadcast_params(inputs, [1, 2]))(mean, cov)
+    else:
+        found = broadcast_params([mean, cov], [1, 2])
+    assert np.array_equal(found[0], mean)
+    assert np.array_equal(found[1], np.full((3, 1, 1), 2.0))
+
+
 # What is refused, and what has no derivative
 
 
@@ -331,3 +345,12 @@ def test_a_generator_is_made_of_a_seed():
     assert f(3).bit_generator.state == np.random.default_rng(3).bit_generator.state
     fresh = engine.function([], random.default_rng())
     assert fresh().bit_generator.state != fresh().bit_generator.state
+
+
+def test_the_mode_verify_finds_no_fault_in_what_varies(monkeypatch):
+    rng = random_generator_type.make_constant(np.random.default_rng(1))
+    for wanted in (random.default_rng(), random.normal(size=3, rng=rng)):
+        engine.function([], wanted)
+        monkeypatch.setenv("CACHEGRAPH_MODE", "verify")
+        assert engine.function([], wanted).cache_info.outcome == "hit"
+        monkeypatch.delenv("CACHEGRAPH_MODE")

@@ -1,0 +1,85 @@
+"""Random numbers, under PyTensor's path."""
+
+from engine.random.choosing import choice, permutation
+from engine.random.continuous import (
+    beta,
+    chisquare,
+    exponential,
+    gamma,
+    invgamma,
+    laplace,
+    logistic,
+    lognormal,
+    normal,
+    standard_normal,
+    triangular,
+    uniform,
+    vonmises,
+    wald,
+    weibull,
+)
+from engine.random.discrete import binomial, categorical, geometric, hypergeometric, integers, poisson
+from engine.random.multivariate import dirichlet, multinomial, multivariate_normal
+from engine.random.op import default_rng
+from engine.random.scipy_draws import (
+    bernoulli,
+    betabinom,
+    cauchy,
+    gengamma,
+    gumbel,
+    halfcauchy,
+    halfnormal,
+    nbinom,
+    negative_binomial,
+    pareto,
+    t,
+    truncexpon,
+)
+from engine.random.shared import shared_rng
+from engine.random.stream import RandomStream
+from engine.random.type import rng
+
+__all__ = [
+    "RandomStream",
+    "bernoulli",
+    "beta",
+    "betabinom",
+    "binomial",
+    "categorical",
+    "cauchy",
+    "chisquare",
+    "choice",
+    "default_rng",
+    "dirichlet",
+    "exponential",
+    "gamma",
+    "gengamma",
+    "geometric",
+    "gumbel",
+    "halfcauchy",
+    "halfnormal",
+    "hypergeometric",
+    "integers",
+    "invgamma",
+    "laplace",
+    "logistic",
+    "lognormal",
+    "multinomial",
+    "multivariate_normal",
+    "nbinom",
+    "negative_binomial",
+    "normal",
+    "pareto",
+    "permutation",
+    "poisson",
+    "rng",
+    "shared_rng",
+    "standard_normal",
+    "t",
+    "triangular",
+    "truncexpon",
+    "uniform",
+    "vonmises",
+    "wald",
+    "weibull",
+]
