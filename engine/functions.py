@@ -16,8 +16,11 @@ from engine.compiling.updates import Expressions, Pairs
 from engine.errors import UnusedInputError
 from engine.graph.fgraph import FrozenFunctionGraph
 from engine.graph.represented import RepresentedType
+from engine.graph.traversal import get_var_by_name
 from engine.graph.variables import Variable
+from engine.scalar.type import ScalarType
 from engine.tensor.conversion import as_symbolic
+from engine.tensor.single_numbers import TensorsOfNumbers
 
 Output = Variable | Out
 
@@ -58,9 +61,10 @@ def function(
     if profile:
         raise NotImplementedError("Making a function: there are no profiles; use a profiler of Python's")
     given, outputs = checked_inputs(inputs), without_out(outputs)
-    explicit = [each.variable for each in given]
     keys = _keys(outputs) if isinstance(outputs, Mapping) else None
     wanted = _as_list(outputs.values() if isinstance(outputs, Mapping) else outputs)
+    given, wanted = _on_tensors(given, wanted)
+    explicit = [each.variable for each in given]
     found = Expressions(explicit, wanted, updates, givens, no_default_updates)
     shared = found.shared
     graph = FrozenFunctionGraph.from_io(
@@ -100,6 +104,38 @@ def _as_list(outputs: Any) -> list[Variable]:
             "of variables"
         )
     return [as_symbolic(output) for output in outputs]
+
+
+def _on_tensors(inputs: list[In], outputs: list[Variable]) -> tuple[list[In], list[Variable]]:
+    """Return `inputs` and `outputs`, with tensors in the place of numbers if there are any."""
+    every: list[Any] = [*inputs, *outputs]
+    if not any(isinstance(each.type, ScalarType) for each in every):
+        return inputs, outputs
+    tensors = TensorsOfNumbers([each.variable for each in inputs], outputs)
+    return [each.of(tensor) for each, tensor in zip(inputs, tensors.inputs, strict=True)], tensors.outputs
+
+
+def evaluated(variable: Any, values: Mapping[Any, Any] | None = None, **options: Any) -> Any:
+    """Return the value of `variable`, given `values` of inputs, by variable or by name. `options` are those
+    of `function`.
+
+    Raises ValueError for a name that no variable of the graph has, or more than one.
+    """
+    given = {_named(variable, key): value for key, value in (values or {}).items()}
+    options.setdefault("on_unused_input", "warn")
+    return function(list(given), variable, **options)(*given.values())
+
+
+def _named(output: Any, key: Any) -> Any:
+    """Return the variable `key`, or the one of that name in the graph of `output`."""
+    if not isinstance(key, str):
+        return key
+    found = get_var_by_name([output], key)
+    if len(found) != 1:
+        raise ValueError(
+            f"Evaluating {output}: {len(found)} variables of its graph have the name {key!r}, not one"
+        )
+    return found[0]
 
 
 def _check_unused(graph: FrozenFunctionGraph, explicit: list[Variable], on_unused_input: str) -> None:

@@ -39,7 +39,7 @@ ALLOWED = {
 
 UPWARD = {
     (
-        "engine.tensor.variable",
+        "engine.graph.variables",
         "engine.functions",
     ): "a variable's `eval`, as PyTensor's, compiles and calls it",
     (

@@ -42,6 +42,10 @@ class In:
         self.strict = strict
         self.allow_downcast = allow_downcast
 
+    def of(self, variable: Variable) -> In:
+        """Return an input of `variable` with these options."""
+        return In(variable, self.name, self.value, strict=self.strict, allow_downcast=self.allow_downcast)
+
     @property
     def type(self) -> Any:
         """The type of the variable."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from importlib import import_module
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
@@ -43,6 +45,14 @@ class Variable:
     def get_parents(self) -> list[Apply]:
         """Return the node that computes this variable, as a list of at most one."""
         return [] if self.owner is None else [self.owner]
+
+    def eval(self, inputs_to_values: Mapping[Any, Any] | None = None, **options: Any) -> Any:
+        """Return the value of this variable, given those of inputs: a dictionary of variables, or their
+        names, and values. `options` are those of `engine.function`, which compiles it.
+
+        Raises ValueError for a name that no variable of the graph has, or more than one.
+        """
+        return import_module("engine.functions").evaluated(self, inputs_to_values, **options)
 
     def __str__(self) -> str:
         if self.name is not None:

@@ -125,13 +125,16 @@ def apply_scalar_op(op: ScalarOp, *inputs: Any) -> Any:
 
 
 def as_scalar(value: Any) -> Any:
-    """Return `value` as a scalar variable: a variable itself, a number as a constant.
+    """Return `value` as a scalar variable: a variable itself, a number as a constant, a tensor of 0
+    dimensions as the number that it holds.
 
-    Raises TypeError for tensors and for anything that is neither.
+    Raises TypeError for other tensors and for anything else.
     """
     if isinstance(value, Variable):
         if isinstance(value.type, ScalarType):
             return value
+        if hasattr(value.type, "as_scalar"):
+            return value.type.as_scalar(value)
         raise TypeError(f"Using {value} of type {value.type} as a scalar: it is no scalar variable")
     if isinstance(value, np.generic):
         return scalar_type(value.dtype.name).make_constant(value)

@@ -12,6 +12,7 @@ import numpy as np
 from engine.graph.represented import RepresentedType
 from engine.graph.variables import Constant, Variable
 from engine.scalar.promotion import COMPLEX, weak_dtype
+from engine.scalar.type import ScalarType
 from engine.tensor import variable
 from engine.tensor.type import TensorType, check_dtype, is_data, is_masked, tensor_type
 from engine.tensor.variable import TensorConstant, TensorVariable
@@ -79,13 +80,16 @@ def as_tensor_variable(
     """Return `value` as a tensor variable: a variable itself, anything else converted by `constant`.
 
     A list or tuple with variables becomes a tensor of their common dtype, in which Python numbers have no
-    say. With `ndim`, axes of length 1 are prepended to a variable that has fewer. Raises TypeError for a
+    say. A scalar variable becomes a tensor of 0 dimensions. With `ndim`, axes of length 1 are prepended to a
+    variable that has fewer. Raises TypeError for a
     variable of another kind of type, or of another dtype than `dtype`.
     """
     if isinstance(value, list | tuple) and _holds_variables(value):
         return as_tensor_variable(_stacked(value), name, ndim, dtype)
     if not isinstance(value, Variable):
         return constant(value, name, ndim, dtype)
+    if isinstance(value.type, ScalarType):
+        return as_tensor_variable(variable.operations.tensor_from_scalar(value), name, ndim, dtype)
     if not isinstance(value.type, TensorType):
         raise TypeError(f"Using {value} of type {value.type} as a tensor: it is no tensor variable")
     if dtype is not None and value.type.dtype != check_dtype(dtype):

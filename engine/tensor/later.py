@@ -44,6 +44,7 @@ _NAMES = {
     "shape_padaxis atleast_Nd atleast_1d atleast_2d atleast_3d is_flat broadcast_to broadcast_arrays "
     "broadcast_shape flip roll repeat tile horizontal_stack vertical_stack stacklists join_dims "
     "split_dims slice_at_axis",
+    "engine.tensor.single_numbers": "ScalarFromTensor TensorFromScalar scalar_from_tensor tensor_from_scalar",
     "engine.tensor.searching": "SearchsortedOp searchsorted take take_along_axis nonzero_values compress "
     "ptp get_vector_length",
     "engine.tensor.several": " ".join(

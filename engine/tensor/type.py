@@ -18,6 +18,7 @@ from cachegraph.pickling.rebuilding import rebuilds_pickled
 from engine.graph.types import Type
 from engine.graph.variables import Constant
 from engine.scalar.promotion import COMPLEX, DTYPES, ROUNDED
+from engine.tensor import variable as tensor_variable
 from engine.tensor.variable import TensorConstant, TensorVariable
 
 LARGEST_CONSTANT = 32
@@ -98,6 +99,10 @@ class TensorType(Type):
                         f"along axis {axis}, {found} was found"
                     )
         return value
+
+    def as_scalar(self, variable: Any) -> Any:
+        """Return `variable`, of this type, as a scalar. Raises TypeError unless it has 0 dimensions."""
+        return tensor_variable.operations.scalar_from_tensor(variable)
 
     def data_key(self, value: Any) -> tuple[Any, ...]:
         """Return dtype, shape and the bytes in C order (above 1 KiB a digest). Strides are not identity."""

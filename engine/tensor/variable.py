@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
-from engine.graph.traversal import get_var_by_name
 from engine.graph.variables import Constant, Variable
 
 if TYPE_CHECKING:
@@ -72,18 +71,6 @@ def _method(name: str) -> Callable[..., Any]:
     method.__name__ = name
     method.__doc__ = f"Return `{name}` of this tensor; further arguments are those of the function."
     return method
-
-
-def _named(output: Any, key: Any) -> Any:
-    """Return the variable `key`, or the one of that name in the graph of `output`."""
-    if not isinstance(key, str):
-        return key
-    found = get_var_by_name([output], key)
-    if len(found) != 1:
-        raise ValueError(
-            f"Evaluating {output}: {len(found)} variables of its graph have the name {key!r}, not one"
-        )
-    return found[0]
 
 
 class TensorVariable(Variable):
@@ -196,17 +183,6 @@ class TensorVariable(Variable):
     def nonzero(self) -> Any:
         """Return the indices of the nonzero elements, a vector per axis."""
         return operations.nonzero(self)
-
-    def eval(self, inputs_to_values: Mapping[Any, Any] | None = None, **options: Any) -> Any:
-        """Return the value of this variable, given those of inputs: a dictionary of variables, or their
-        names, and values. `options` are those of `engine.function`, which compiles it.
-
-        Raises ValueError for a name that no variable of the graph has, or more than one.
-        """
-        given = {_named(self, key): value for key, value in (inputs_to_values or {}).items()}
-        options.setdefault("on_unused_input", "warn")
-        function = import_module("engine.functions").function
-        return function(list(given), self, **options)(*given.values())
 
     def dprint(self, **options: Any) -> Any:
         """Print the graph of this variable; `options` are those of `engine.dprint`."""

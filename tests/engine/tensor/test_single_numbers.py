@@ -1,0 +1,56 @@
+"""Numbers and tensors of 0 dimensions: conversions, and functions of numbers."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import engine
+import engine.tensor as pt
+from engine import scalar
+from engine.inner import Composite, ScalarLoop
+from engine.scalar import ScalarType
+
+pytestmark = pytest.mark.usefixtures("kernels_once")
+
+
+@pytest.mark.parametrize("mode", ["FAST_RUN", "NUMPY"])
+def test_functions_take_and_return_numbers(mode: str) -> None:
+    x, y = scalar.floats("xy")
+    f = engine.function([x, engine.In(y, value=3.0)], [x + y * 2, x < y, abs(-x) ** 2 // 3], mode=mode)
+    assert [value.item() for value in f(1.0)] == [7.0, True, 0.0]
+    assert f(x=1, y=0)[1].dtype == "bool"
+    assert engine.function([], scalar.constant(3) * 2, mode=mode)() == 6
+    assert (x / 4).eval({"x": 2.0}) == 0.5
+
+
+def test_ops_that_hold_a_graph_of_numbers_are_compiled() -> None:
+    x, y = scalar.floats("xy")
+    n = scalar.int64("n")
+    loop = ScalarLoop([x], [x + y], [y])
+    assert engine.function([n, x, y], loop(n, x, y))(5, 0, 2) == 10
+    both = engine.function([x, y], Composite([x, y], [x + y, x * y]).make_node(x, y).outputs)
+    assert [value.item() for value in both(2.0, 3.0)] == [5.0, 6.0]
+
+
+def test_numbers_and_tensors_mix() -> None:
+    x, v, t = scalar.float64("x"), pt.dvector("v"), pt.dscalar("t")
+    f = engine.function([x, v, t], v * pt.as_tensor_variable(x * 2) + pt.exp(scalar.sqrt(t)))
+    np.testing.assert_allclose(f(3.0, np.ones(2), 4.0), np.full(2, 6 + np.exp(2)))
+    number = pt.scalar_from_tensor(t)
+    assert number.type == ScalarType("float64")
+    assert pt.tensor_from_scalar(number) is t
+    gradient = engine.grad(pt.tensor_from_scalar(number**3), t)
+    assert gradient.eval({t: 2.0}) == 12
+    with pytest.raises(TypeError, match="0 dimensions"):
+        pt.scalar_from_tensor(v)
+
+
+def test_references_convert() -> None:
+    node = pt.TensorFromScalar().make_node(scalar.float32("x"))
+    storage: list[list[object]] = [[None]]
+    node.op.perform(node, [np.float32(2)], storage)
+    assert isinstance(storage[0][0], np.ndarray)
+    node = pt.ScalarFromTensor().make_node(pt.fscalar())
+    node.op.perform(node, [np.array(2, "float32")], storage)
+    assert isinstance(storage[0][0], np.float32)
