@@ -16,6 +16,7 @@ from typing import Literal
 from engine.lowering.kernels.building import KernelBuilder, constant
 from engine.lowering.kernels.nest import end_of
 from engine.lowering.loops import (
+    Array,
     Bound,
     Carried,
     Compute,
@@ -33,7 +34,7 @@ from engine.runtime.errors import InvalidKernel
 from engine.runtime.kernel_interface import INDEX_OUT_OF_RANGE
 
 Base = Literal["copied", "zeros", "overwritten"]
-BLOCK = 2048
+BLOCK = 256
 """Integers of an index that are checked, and used, before the next are read."""
 
 
@@ -139,9 +140,10 @@ def _scatter(
     if base == "copied":
         builder.pointer("base", dtype, ("input", 2))
     builder.pointer("output", dtype, ("output", 0))
-    each = (*_wrapped_index(index_dtype, "i"), *_for_each_column(vector, change))
+    each = _for_each_column(vector, change)
     if base == "overwritten":
-        nodes = (*_constants(), *_check(index_dtype), Loop("i", 0, "count", 1, each))
+        loop = Loop("i", 0, "count", 1, (*_wrapped_index(index_dtype, "i"), *each))
+        nodes = (*_constants(), *_check(index_dtype), loop)
     else:
         nodes = (*_constants(), *_copy_base(dtype, vector, base == "zeros"), *_in_blocks(index_dtype, each))
     summary = f"{name}: {dtype} by {index_dtype}, {'to a vector' if vector else 'in rows'}, base {base}"
@@ -176,17 +178,36 @@ def _for_each_checked(index_dtype: str, each: tuple[Node, ...]) -> tuple[Node, .
 
 
 def _in_blocks(index_dtype: str, each: tuple[Node, ...]) -> tuple[Node, ...]:
-    """Return the nodes that do `each` for every i: a block of the index is in the cache from its check on."""
+    """Return the nodes that do `each` for every i, whose row is `wrapped`, block by block.
+
+    The loop that checks a block, of vectors, finds its rows too: each of them for the loop of single rows.
+    """
+    keep = (
+        Compute("before_start", "lt", ("wanted_s", "none"), "bool"),
+        Compute("row_s", "where", ("before_start", "above", "wanted_s"), "int64"),
+        Compute("place_s", "sub", ("s", "block"), "int64"),
+        WriteElement(Place("rows", (("place_s",),)), "row_s"),
+    )
+    row = (
+        Compute("place", "sub", ("i", "block"), "int64"),
+        ReadElement("wrapped", Place("rows", (("place",),))),
+    )
     block = (
         *end_of("block", "block_size", "count"),
-        *_check(index_dtype, "block", "block_end"),
-        Loop("i", "block", "block_end", 1, each),
+        *_check(index_dtype, "block", "block_end", keep),
+        Loop("i", "block", "block_end", 1, (*row, *each)),
     )
-    return (constant("block_size", "int64", BLOCK), Loop("block", 0, "count", BLOCK, block))
+    return (
+        constant("block_size", "int64", BLOCK),
+        Array("rows", "int64", BLOCK),
+        Loop("block", 0, "count", BLOCK, block),
+    )
 
 
-def _check(index_dtype: str, start: Bound = 0, stop: Bound = "count") -> tuple[Node, ...]:
-    """Return the nodes that fail if any index from `start` to `stop` is out of range.
+def _check(
+    index_dtype: str, start: Bound = 0, stop: Bound = "count", keep: tuple[Node, ...] = ()
+) -> tuple[Node, ...]:
+    """Return the nodes that fail if any index from `start` to `stop` is out of range, and do `keep` for each.
 
     An index i is in range if neither i + size nor the last row - i is negative: the sign of all of them or-ed
     together says if one is not, without a branch for each.
@@ -197,10 +218,15 @@ def _check(index_dtype: str, start: Bound = 0, stop: Bound = "count") -> tuple[N
         Compute("behind", "sub", ("last", "wanted_s"), "int64"),
         Compute("sign", "or_", ("above", "behind"), "int64"),
         Compute("next_signs", "or_", ("signs", "sign"), "int64"),
+        *keep,
     )
     search = (*_wrapped_index(index_dtype, "w", "_w"), *_fail_if_outside("w", "_w"))
     return (
-        Loop("s", start, stop, 1, signs, (Carried("signs", "none", "next_signs"),), interleaved=False),
+        Loop(
+            *("s", start, stop, 1, signs, (Carried("signs", "none", "next_signs"),)),
+            independent=True,
+            interleaved=False,
+        ),
         Compute("is_wrong", "lt", ("signs", "none"), "bool"),
         If("is_wrong", (Loop("w", start, stop, 1, search),)),
     )

@@ -101,6 +101,20 @@ def test_long_indices_are_checked_and_used_to_the_end(run, kind, length, index_d
         assert details.tolist() == [position, 50, 50]
 
 
+@pytest.mark.parametrize("kind", ["zeros", "copied", "overwritten"])
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_floats_are_added_in_the_order_of_the_index(run, dtype, kind):
+    random, length = np.random.default_rng(3), 3 * BLOCK + 5
+    index = random.integers(-3, 3, length)
+    values = (random.normal(size=length) * 10.0 ** random.uniform(-6, 6, length)).astype(dtype)
+    base = np.array([1e-3, 0.1, 7.0], dtype)
+    due, found = np.zeros(3, dtype) if kind == "zeros" else base.copy(), base.copy()
+    np.add.at(due, index, values)
+    _, others = lengths((3,), index)
+    assert run(scatter_add(dtype, "int64", True, kind), [index, values, base], [found], (), **others) == OK
+    assert found.tobytes() == due.tobytes()
+
+
 @pytest.mark.parametrize("mask", [[], [0], [1], [0, 0, 1], [1, 1, 1, 0, 0], [0] * 40, [1] * 33, [0, 1] * 50])
 def test_the_positions_of_true_elements_fill_the_output_and_nothing_behind(run, mask):
     mask = np.array(mask, bool)
