@@ -226,7 +226,7 @@ def test_a_sound_kernel_passes_and_its_names_have_dtypes():
         (COPY, COPY),
         (WriteElement(Place("y"), "n"),),
         (Number("c", "float64", b"\0" * 4),),
-        (Number("c", "float16", b"\0" * 2),),
+        (Number("c", "float128", b"\0" * 2),),
         (Compute("c", "add", ("n", "n"), "float64"),),
         (Compute("c", "system", ("n",), "int64"),),
         (Loop("i", 0, "x", 1, ()),),

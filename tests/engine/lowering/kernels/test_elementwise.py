@@ -174,7 +174,7 @@ def test_a_power_that_no_element_asks_for_does_not_fail(run):
     [
         ([], [("value", 0)]),
         ([], [("input", 2)]),
-        ([], [("constant", "float16", b"\0\0")]),
+        ([], [("constant", "float128", b"\0\0")]),
         ([Statement("exp", (("value", 0),), "float64")], [("value", 0)]),
         (
             [Statement("exp", (("value", 1),), "float64"), Statement("exp", (("input", 0),), "float64")],
