@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Sequence
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -141,7 +142,8 @@ class RandomVariable(RNGConsumerOp):
         size = normalize_size_param(size)
         params = [as_tensor_variable(param) for param in dist_params]
         rng = shared_rng(seed=None) if rng is None else as_rng(rng)
-        rng.tag.used = True
+        if isinstance(rng.tag, SimpleNamespace):  # that of a frozen variable is none
+            rng.tag.used = True
         shape = tuple(map(static_length, self._infer_shape(size, params)))
         if len(params) != len(self.ndims_params):
             raise ValueError(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from importlib import import_module
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from engine.graph.represented import RepresentedConstant, RepresentedType
 from engine.graph.variables import Variable
 from engine.random.names import DRAWS
 from engine.random.states import BIT_GENERATORS, custom_rng_deepcopy, generator_of, vector_of
+from engine.tensor.variable import TensorVariable
 
 
 class RandomGeneratorVariable(Variable):
@@ -18,6 +20,8 @@ class RandomGeneratorVariable(Variable):
     too: `next_rng, x = rng.normal()`."""
 
     __slots__ = ()
+    eval = TensorVariable.eval
+    dprint = TensorVariable.dprint
 
     def __getattr__(self, name: str) -> Any:
         if name not in DRAWS:
@@ -44,7 +48,8 @@ class RandomGeneratorVariable(Variable):
                 UserWarning,
                 stacklevel=3,
             )
-        self.tag.used = True
+        if isinstance(self.tag, SimpleNamespace):  # that of a frozen variable is none
+            self.tag.used = True
 
 
 class RandomGeneratorConstant(RandomGeneratorVariable, RepresentedConstant):

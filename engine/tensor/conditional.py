@@ -11,11 +11,13 @@ from typing import Any
 
 from engine.graph.apply import Apply
 from engine.graph.op import Op
+from engine.graph.represented import RepresentedType
 from engine.graph.variables import Variable
 from engine.scalar.promotion import FLOATS
 from engine.tensor.conversion import as_tensor_variable
 from engine.tensor.creation import zeros_like
 from engine.tensor.elemwise import cast
+from engine.tensor.held_arrays import held_array, held_value
 from engine.tensor.type import TensorType
 
 
@@ -74,7 +76,8 @@ class IfElse(Op):
 def ifelse(condition: Any, then_branch: Any, else_branch: Any, name: str | None = None) -> Any:
     """Return `then_branch` where the number `condition` is not 0, else `else_branch`.
 
-    Each branch is a value, or a list or tuple of as many values as the other: then the result is one, too.
+    Each branch is a value, or a list or tuple of as many values as the other: then the result is one, too. A
+    value may be a generator of random numbers.
     `name` names the result. Refuses what IfElse refuses.
     """
     several = isinstance(then_branch, list | tuple)
@@ -85,10 +88,25 @@ def ifelse(condition: Any, then_branch: Any, else_branch: Any, name: str | None 
             f"Choosing between branches: one has {len(yes)} values, the other {len(no)}; "
             "both must have as many"
         )
-    found = IfElse(len(yes))(condition, *yes, *no, return_list=True)
-    for variable in found:
-        variable.name = name
+    arrays = [held_array(value) if _is_held(value) else value for value in (*yes, *no)]
+    found = IfElse(len(yes))(condition, *arrays, return_list=True)
+    for position, values in enumerate(zip(yes, no, strict=True)):
+        if any(map(_is_held, values)):
+            found[position] = held_value(found[position], _type_of_held(*values))
+        found[position].name = name
     return type(then_branch)(found) if several else found[0]
+
+
+def _is_held(value: Any) -> bool:
+    return isinstance(value, Variable) and isinstance(value.type, RepresentedType)
+
+
+def _type_of_held(yes: Any, no: Any) -> RepresentedType:
+    """Return the type of two variables whose values are no arrays. Raises TypeError if there are two."""
+    if not (_is_held(yes) and _is_held(no)) or yes.type != no.type:
+        raise TypeError(f"Choosing between branches: {yes} and {no} must have one type")
+    found: RepresentedType = yes.type
+    return found
 
 
 def _type_of_both(yes: Variable, no: Variable) -> TensorType:

@@ -14,11 +14,13 @@ from typing import Any
 
 from engine.graph import Apply, Constant, FunctionGraph, Variable
 from engine.graph.replace import rebuild
+from engine.graph.represented import RepresentedType
 from engine.inner.scan import Scan
 from engine.inner.scan_building import ScanBuilder
 from engine.rewriting.rewriters import GraphRewriter, RewriteReport, replace_outputs
 from engine.tensor import cast, dimshuffle, flatten, reshape, shape_i, sub, switch
 from engine.tensor.conditional import IfElse
+from engine.tensor.held_arrays import held_array, held_value
 from engine.tensor.joining import join
 from engine.tensor.matching import tensor_type_of
 from engine.tensor.type import TensorType, is_data
@@ -71,9 +73,10 @@ def _needed_only(fgraph: FunctionGraph, choice: Apply, places: Collection[int]) 
 
 
 def _is_movable(node: Apply) -> bool:
-    """Return True for a node on tensors that overwrites nothing."""
+    """Return True for a node on values that programs hold that overwrites nothing."""
     variables = (*node.inputs, *node.outputs)
-    return not node.op.destroy_map and all(isinstance(v.type, TensorType) for v in variables)
+    held = TensorType | RepresentedType
+    return not node.op.destroy_map and all(isinstance(v.type, held) for v in variables)
 
 
 def _rows(passes: Variable, values: Sequence[Variable], inside: Collection[Apply]) -> Sequence[Any]:
@@ -81,9 +84,11 @@ def _rows(passes: Variable, values: Sequence[Variable], inside: Collection[Apply
     memo: dict[Variable, Variable] = {}
     sequences = []
     for variable in _read(values, inside):
-        row = variable.type.make_variable()
-        memo[variable] = row
-        sequences.append((dimshuffle(variable, ("x", *range(_rank(variable)))), row))
+        is_held = isinstance(variable.type, RepresentedType)
+        array = held_array(variable) if is_held else variable
+        row = array.type.make_variable()
+        memo[variable] = held_value(row, variable.type) if is_held else row
+        sequences.append((dimshuffle(array, ("x", *range(_rank(array)))), row))
     return ScanBuilder(passes, sequences, mapped=rebuild(values, memo)).apply(Scan).mapped
 
 

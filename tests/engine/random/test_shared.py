@@ -11,6 +11,8 @@ import pytest
 import engine
 import engine.tensor as pt
 from engine.errors import ArgumentError
+from engine.graph import FrozenFunctionGraph
+from engine.ifelse import ifelse
 from engine.random.continuous import NormalRV
 from engine.random.shared import RandomGeneratorSharedVariable
 from engine.random.type import as_rng, random_generator_type
@@ -187,6 +189,18 @@ def test_a_graph_within_an_op_draws(shared):
     assert [float(f()), float(f())] == [2 * due.normal(3.0), 2 * due.normal(3.0)]
 
 
+def test_only_the_branch_that_is_chosen_draws(shared):
+    x, other = pt.scalar("x"), random.shared_rng(seed=2)
+    next_rng, draws = random.normal(scale=x, size=3, rng=shared, return_next_rng=True)
+    chosen, following = ifelse(x > 0, (draws, next_rng), (np.zeros(3), shared))
+    f = engine.function([x], chosen, updates={shared: following})
+    assert [f(value).tolist() for value in (1, -1, 1)] == [numbers(1), [0.0] * 3, numbers(1, 2)]
+    g = engine.function([x], random.normal(size=3, rng=ifelse(x > 0, shared, other)))
+    assert [g(value).tolist() for value in (1, -1)] == [numbers(1, 3), numbers(2)]
+    with pytest.raises(TypeError, match="must have one type"):
+        ifelse(x > 0, shared, x)
+
+
 # What is one computation, and what keys say
 
 
@@ -260,6 +274,9 @@ def test_methods_of_a_generator_return_the_next_one_and_warn_of_reuse():
     with pytest.warns(UserWarning, match="Drawing from rng: it has been drawn from before"):
         rng.uniform()
     assert "normal" in dir(rng)
+    assert state(next_rng.eval({rng: np.random.default_rng(1)})) != state(np.random.default_rng(1))
+    frozen = FrozenFunctionGraph.from_io([rng], [draws]).inputs[0]
+    assert frozen.normal()[1].type == random.normal(rng=frozen).type
     with pytest.raises(AttributeError, match="kurtosis"):
         _ = rng.kurtosis
 
