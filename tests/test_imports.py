@@ -46,6 +46,7 @@ UPWARD = {
         "engine.graph",
         "engine.rewriting.pipeline",
     ): "PyTensor has `rewrite_graph` among the names of its graphs",
+    ("engine.tensor.variable", "engine.printing"): "a variable's `dprint`, as PyTensor's, prints it",
     ("engine.random.type", "engine.random"): "methods of a generator in a graph are the draws",
     ("engine.shared_variables", "engine.random.shared"): "`shared` of a generator",
     (

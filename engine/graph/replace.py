@@ -9,7 +9,7 @@ from typing import Any, overload
 import numpy as np
 
 from engine.graph.apply import Apply
-from engine.graph.traversal import ancestors, io_toposort
+from engine.graph.traversal import ancestors, graph_inputs, io_toposort
 from engine.graph.variables import Constant, Variable
 
 Memo = dict[Variable | Apply, Variable | Apply]
@@ -71,18 +71,41 @@ def clone(
 
 
 @overload
-def clone_replace(output: Variable, replace: Replacements | None = None) -> Variable: ...
-@overload
-def clone_replace(output: Sequence[Variable], replace: Replacements | None = None) -> list[Variable]: ...
 def clone_replace(
-    output: Variable | Sequence[Variable], replace: Replacements | None = None
+    output: Variable,
+    replace: Replacements | None = None,
+    rebuild_strict: bool = True,
+    copy_inputs_over: bool = True,
+) -> Variable: ...
+@overload
+def clone_replace(
+    output: Sequence[Variable],
+    replace: Replacements | None = None,
+    rebuild_strict: bool = True,
+    copy_inputs_over: bool = True,
+) -> list[Variable]: ...
+def clone_replace(
+    output: Variable | Sequence[Variable],
+    replace: Replacements | None = None,
+    rebuild_strict: bool = True,
+    copy_inputs_over: bool = True,
 ) -> Variable | list[Variable]:
     """Return `output` (one variable or several) with every use of a key of `replace` replaced by its value.
 
     All are replaced at once: nothing is replaced inside a replacement. Parts that depend on no key are not
-    copied. Refuse (TypeError) a replacement that may hold values which its key may not.
+    copied. With `rebuild_strict`, refuse (TypeError) a replacement that may hold values which its key may
+    not; without, Ops are applied again to what has another type. Without `copy_inputs_over` the result has
+    new inputs, too.
     """
-    return graph_replace(output, replace, strict=False)
+    outputs = [output] if isinstance(output, Variable) else list(output)
+    result = rebuild(outputs, _memo(dict(replace or {}), rebuild_strict))
+    if not copy_inputs_over:
+        result = clone([v for v in graph_inputs(result) if not isinstance(v, Constant)], result)[1]
+    return result[0] if isinstance(output, Variable) else result
+
+
+def _memo(pairs: Mapping[Variable, Variable], is_strict: bool) -> dict[Variable, Variable]:
+    return {old: old.type.filter_variable(new) if is_strict else new for old, new in pairs.items()}
 
 
 @overload
@@ -96,7 +119,8 @@ def graph_replace(
 def graph_replace(
     output: Variable | Sequence[Variable], replace: Replacements | None = None, *, strict: bool = True
 ) -> Variable | list[Variable]:
-    """Return `clone_replace`; with `strict` refuse (ValueError) a key that `output` does not depend on."""
+    """Return `clone_replace(output, replace)`; with `strict` refuse (ValueError) a key that `output` does
+    not depend on."""
     outputs = [output] if isinstance(output, Variable) else list(output)
     pairs = dict(replace or {})
     if strict and pairs:
@@ -106,7 +130,7 @@ def graph_replace(
             raise ValueError(
                 f"Replacing {', '.join(names)}: the outputs do not depend on them; leave them out"
             )
-    result = rebuild(outputs, {old: old.type.filter_variable(new) for old, new in pairs.items()})
+    result = rebuild(outputs, _memo(pairs, True))
     return result[0] if isinstance(output, Variable) else result
 
 

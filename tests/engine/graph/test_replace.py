@@ -9,6 +9,7 @@ from engine.graph import (
     clone_get_equiv,
     clone_replace,
     equal_computations,
+    graph_inputs,
     graph_replace,
     io_toposort,
     rebuild,
@@ -151,3 +152,16 @@ def test_deep_graphs_are_compared(depth):
     x = PLAIN("x")
     assert equal_computations([chain(x, depth)], [chain(x, depth)])
     assert not equal_computations([chain(x, depth)], [chain(x, depth + 1)])
+
+
+def test_a_replacement_may_have_another_type_and_inputs_may_be_new_ones() -> None:
+    x, y, wider = pt.fvector("x"), pt.fvector("y"), pt.dvector("wider")
+    z = (x + y) ** 2
+    with pytest.raises(TypeError):
+        clone_replace(z, {y: wider})
+    found = clone_replace(z, {y: wider}, rebuild_strict=False)
+    assert found.type.dtype == "float64"
+    assert {x, wider} <= set(graph_inputs([found]))
+    copied = clone_replace([z], {y: x}, copy_inputs_over=False)[0]
+    assert {x, y}.isdisjoint(graph_inputs([copied]))
+    assert [v.name for v in graph_inputs([copied]) if v.name] == ["x"]
