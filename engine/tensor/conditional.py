@@ -88,12 +88,12 @@ def ifelse(condition: Any, then_branch: Any, else_branch: Any, name: str | None 
             f"Choosing between branches: one has {len(yes)} values, the other {len(no)}; "
             "both must have as many"
         )
+    held = [_type_of_held(a, b) if _is_held(a) or _is_held(b) else None for a, b in zip(yes, no, strict=True)]
     arrays = [held_array(value) if _is_held(value) else value for value in (*yes, *no)]
     found = IfElse(len(yes))(condition, *arrays, return_list=True)
-    for position, values in enumerate(zip(yes, no, strict=True)):
-        if any(map(_is_held, values)):
-            found[position] = held_value(found[position], _type_of_held(*values))
-        found[position].name = name
+    found = [v if type is None else held_value(v, type) for v, type in zip(found, held, strict=True)]
+    for variable in found:
+        variable.name = name
     return type(then_branch)(found) if several else found[0]
 
 
