@@ -144,10 +144,15 @@ def _number(kind: str, bits: Any, dtype: str, ndim: int) -> TensorConstant:
 
 
 def pad(tensor: Any, ndim: int) -> Any:
-    """Return `tensor` with axes of length 1 prepended until it has `ndim` axes."""
+    """Return `tensor` with axes of length 1 prepended, or left out in front, so that it has `ndim` axes."""
     missing = ndim - tensor.type.ndim
     if missing < 0:
-        raise ValueError(f"Using {tensor} of type {tensor.type} with {ndim} dimensions: it has more")
+        if not all(tensor.type.broadcastable[:-missing]):
+            raise ValueError(
+                f"Tensor of type {tensor.type} could not be cast to have {ndim} dimensions: {tensor} has "
+                "other lengths than 1 in front"
+            )
+        return TensorVariable.dimshuffle(tensor, *range(-missing, tensor.type.ndim))
     if missing == 0:
         return tensor
     if isinstance(tensor, Constant) and not is_data(tensor):

@@ -251,13 +251,13 @@ def mean(
     x = as_tensor_variable(x)
     found = x.type.dtype
     axes = normalize_axis(_DOING, axis, x.type.ndim)
-    if dtype is None or check_dtype(dtype) in INEXACT:
-        dtype = check_dtype(dtype or (found if found in INEXACT else "float64"))
-        total = sum(cast(x, common_dtype(found, dtype)), axes, dtype, keepdims, acc_dtype)
-    else:
-        total = sum(x, axes, dtype, keepdims, acc_dtype)
-    kind = total.type.dtype if total.type.dtype in INEXACT else "float64"
-    return true_div(total, cast(size_over(x, axes), kind))
+    wanted = check_dtype(dtype or (found if found in INEXACT else "float64"))
+    # The sum of many small numbers is more than float16 holds.
+    summed = "float32" if wanted == "float16" else wanted
+    x = cast(x, common_dtype(found, summed)) if wanted in INEXACT else x
+    total = sum(x, axes, summed, keepdims, acc_dtype)
+    result = true_div(total, cast(size_over(x, axes), summed if summed in INEXACT else "float64"))
+    return cast(result, wanted) if wanted in INEXACT else result
 
 
 def max(x: Any, axis: Any = None, keepdims: bool = False) -> Any:

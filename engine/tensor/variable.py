@@ -330,13 +330,13 @@ class TensorVariable(Variable):
 class TensorConstant(TensorVariable, Constant):
     """A tensor known when the graph is built. `data` is C-contiguous and read-only.
 
-    An array that somebody could still change is copied.
+    An array that somebody could still change is copied. A number or a list becomes an array of the type.
     """
 
     __slots__ = ()
 
-    def __init__(self, type: TensorType, data: np.ndarray, name: str | None = None) -> None:
-        super().__init__(type, immutable(data), name)
+    def __init__(self, type: TensorType, data: Any, name: str | None = None) -> None:
+        super().__init__(type, immutable(data if isinstance(data, np.ndarray) else type.filter(data)), name)
 
     @property
     def is_data(self) -> bool:

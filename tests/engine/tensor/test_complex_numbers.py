@@ -213,6 +213,7 @@ HALVES = np.array([1, 2.5, -3, 1000], "float16")
         ),
         (lambda h: pt.concatenate([h[::2], h])[1:].set(0), lambda h: np.array([1, 0, 0, 0, 0, 0], "float16")),
         (lambda h: h < 2, lambda h: h < 2),
+        (lambda h: pt.mean(h * 60), lambda h: (h * np.float16(60)).mean()),
     ],
 )
 def test_float16_has_the_values_of_numpys_functions(ours: Any, numpys: Any) -> None:

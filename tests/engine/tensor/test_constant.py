@@ -89,7 +89,10 @@ def test_variables_pass_through():
     x = pt.dvector("x")
     assert pt.as_tensor_variable(x) is x
     assert pt.as_tensor_variable(x, ndim=2).type.shape == (1, None)
-    with pytest.raises(ValueError, match="it has more"):
+    row = pt.tensor("row", shape=(1, None))
+    assert pt.as_tensor_variable(row, ndim=1).type.shape == (None,)
+    assert pt.TensorConstant(pt.lscalar, 5).data.dtype == "int64"
+    with pytest.raises(ValueError, match="could not be cast to have"):
         pt.as_tensor_variable(x, ndim=0)
     with pytest.raises(TypeError, match="cast it with astype"):
         pt.as_tensor_variable(x, dtype="float32")
