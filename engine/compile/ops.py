@@ -1,5 +1,6 @@
-"""Ops made of Python functions, under PyTensor's path."""
+"""Ops made of Python functions, and copies, under PyTensor's path."""
 
 from engine.from_function import FromFunctionOp, wrap_py
+from engine.tensor.copying import DeepCopyOp, deep_copy_op
 
-__all__ = ["FromFunctionOp", "wrap_py"]
+__all__ = ["DeepCopyOp", "FromFunctionOp", "deep_copy_op", "wrap_py"]

@@ -7,6 +7,7 @@ arrays.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import zip_longest
 from typing import Any
 
 import numpy as np
@@ -58,7 +59,8 @@ def _per_axis(x: Any, items: list[Any]) -> list[Any]:
     missing = x.type.ndim - used
     if missing < 0:
         raise IndexError(
-            f"Indexing {x} of type {x.type}: too many indices, {used} for {x.type.ndim} dimensions"
+            f"Indexing {x} of type {x.type}: too many indices for tensor: tensor is "
+            f"{x.type.ndim}-dimensional, but {used} were indexed"
         )
     place = ellipses[0] if ellipses else len(items)
     return _without_masks(x, items[:place] + [_ALL] * missing + items[place + 1 :])
@@ -100,7 +102,9 @@ def _checked(x: Any, item: Any) -> Any:
         return number(_fitting(x, int(item)), "int64")
     if isinstance(item, np.ndarray) and item.dtype.name == "uint64":
         item = _fitting(x, item).astype("int64")
-    if isinstance(item, str | bool | float):
+    if _is_bool(item):
+        raise NotImplementedError(f"Indexing {x} by {item!r}: a single bool is no index here")
+    if isinstance(item, str | float):
         raise _unsupported(x, item)
     try:
         index = as_tensor_variable(item, dtype="int64" if _is_empty(item) else None)
@@ -109,6 +113,12 @@ def _checked(x: Any, item: Any) -> Any:
     if index.type.dtype not in INTEGERS:
         raise _unsupported(x, index.type)
     return index
+
+
+def _is_bool(item: Any) -> bool:
+    if isinstance(item, Variable):
+        return bool(getattr(item.type, "dtype", None) == "bool")
+    return isinstance(item, bool) or getattr(getattr(item, "dtype", None), "kind", "") == "b"
 
 
 def _fitting(x: Any, index: Any) -> Any:
@@ -183,6 +193,7 @@ def _gathered(x: Any, items: Sequence[Any]) -> Any:
 
 def _row_numbers(x: Any, items: Sequence[Any], axes: Sequence[int]) -> Any:
     """Return the row numbers, in the merged axes `axes`, of the elements that `items` select."""
+    _check_shapes([items[axis].type.shape for axis in axes])
     result = None
     for axis in axes:
         length = shape_i(x, axis)
@@ -191,22 +202,58 @@ def _row_numbers(x: Any, items: Sequence[Any], axes: Sequence[int]) -> Any:
     return result
 
 
-def set_subtensor(part: Any, y: Any) -> Any:
-    """Return the tensor that `part`, `x[index]`, was taken from, with that part set to `y` (broadcast to it).
+def _check_shapes(shapes: Sequence[tuple[int | None, ...]]) -> None:
+    """Raise IndexError if index arrays of these static shapes cannot be broadcast together."""
+    for along in zip_longest(*(shape[::-1] for shape in shapes)):
+        if len(set(along) - {None, 1}) > 1:
+            raise IndexError(
+                "Indexing a tensor: shape mismatch: indexing tensors could not be broadcast together with "
+                f"shapes {list(shapes)}"
+            )
 
-    If an index occurs several times, the last value wins. Raises TypeError if `part` is not a result of
-    indexing.
+
+def set_subtensor(x: Any, y: Any, inplace: bool = False, tolerate_inplace_aliasing: bool = False) -> Any:
+    """Return the tensor that the part `x`, `a[index]`, was taken from, with that part set to `y` (broadcast).
+
+    If an index occurs several times, the last value wins. A rewrite overwrites the tensor itself where
+    nothing needs the old one, whatever `inplace` and `tolerate_inplace_aliasing` say. Raises TypeError if
+    `x` is not a result of indexing, or has fewer dimensions than `y`.
     """
-    return _changed(part, y, sets=True)
+    return _changed(x, y, sets=True)
 
 
-def inc_subtensor(part: Any, y: Any) -> Any:
-    """Return the tensor that `part`, `x[index]`, was taken from, with `y` (broadcast) added to that part.
+def inc_subtensor(
+    x: Any,
+    y: Any,
+    inplace: bool = False,
+    set_instead_of_inc: bool = False,
+    tolerate_inplace_aliasing: bool = False,
+    ignore_duplicates: bool = False,
+) -> Any:
+    """Return the tensor that the part `x`, `a[index]`, was taken from, with `y` (broadcast) added to it.
 
-    If an index occurs several times, all values are added. Raises TypeError if `part` is not a result
-    of indexing.
+    If an index occurs several times, all values are added, or with `ignore_duplicates` the last one alone.
+    The other options and errors are as in `set_subtensor`; `set_instead_of_inc` makes it that function.
     """
-    return _changed(part, y, sets=False)
+    if ignore_duplicates and not set_instead_of_inc:
+        _indexed(x)
+        return _changed(x, add(x, y), sets=True)
+    return _changed(x, y, sets=set_instead_of_inc)
+
+
+def advanced_subtensor(x: Any, *index: Any) -> Any:
+    """Return `x[index]`."""
+    return get_item(x, index)
+
+
+def advanced_inc_subtensor(x: Any, y: Any, *index: Any, **options: Any) -> Any:
+    """Return `x` with `y` added to `x[index]`; `options` are those of `inc_subtensor`."""
+    return inc_subtensor(get_item(x, index), y, **options)
+
+
+def advanced_set_subtensor(x: Any, y: Any, *index: Any, **options: Any) -> Any:
+    """Return `x` with `x[index]` set to `y`; `options` are those of `set_subtensor`."""
+    return set_subtensor(get_item(x, index), y, **options)
 
 
 def _changed(part: Any, y: Any, sets: bool) -> Any:
@@ -217,7 +264,7 @@ def _changed(part: Any, y: Any, sets: bool) -> Any:
     base = _indexed(part)
     value = as_part(y, base.type)
     if value.type.ndim > part.type.ndim:
-        raise ValueError(f"Changing {part} of type {part.type} by {value.type}: that has more dimensions")
+        raise TypeError(f"Changing {part} of type {part.type} by {value.type}: that has more dimensions")
     value = pad(value, part.type.ndim)
     mask = getattr(part.tag, "mask", None)
     if mask is not None and value.type.broadcastable[0] and _fits(mask, base):

@@ -9,7 +9,7 @@ import numpy as np
 
 from engine.graph.apply import Apply
 from engine.graph.op import Op
-from engine.graph.variables import Variable
+from engine.graph.variables import Constant, Variable
 from engine.tensor.conversion import as_tensor_variable
 from engine.tensor.elemwise import dimshuffle
 from engine.tensor.math import add, floor_div, mod, neq, switch
@@ -22,8 +22,8 @@ class FlatNonzero(Op):
     """The flat positions, in C order, where a mask is true. Inputs: a boolean tensor and the lengths it
     must have.
 
-    The result's length is known only at run time. Raises IndexError if the mask has other lengths,
-    which are those of the tensor that it indexes.
+    The result's length is known before the function runs only for a constant. Raises IndexError if the
+    mask has other lengths, which are those of the tensor that it indexes.
     """
 
     __props__ = ()
@@ -35,7 +35,8 @@ class FlatNonzero(Op):
                 f"Choosing by the mask {mask} of type {mask.type}, with {len(given)} lengths: it must be "
                 "of bools, and have a length for each dimension"
             )
-        return Apply(self, [mask, *given], [tensor_type("int64", (None,)).make_variable()])
+        count = int(np.count_nonzero(mask.data)) if isinstance(mask, Constant) else None
+        return Apply(self, [mask, *given], [tensor_type("int64", (count,)).make_variable()])
 
     def perform(self, node: Apply, inputs: Sequence[Any], output_storage: Sequence[list[Any]]) -> None:
         mask, *lengths = inputs
@@ -123,8 +124,8 @@ def chosen(x: Any, mask: Any) -> Any:
     count = mask.type.ndim
     if count > x.type.ndim:
         raise IndexError(
-            f"Indexing {x} of type {x.type} by a mask of type {mask.type}: too many indices, {count} for "
-            f"{x.type.ndim} dimensions"
+            f"Indexing {x} of type {x.type} by a mask of type {mask.type}: too many indices for tensor: "
+            f"tensor is {x.type.ndim}-dimensional, but {count} were indexed"
         )
     rows = x
     if count > 1:

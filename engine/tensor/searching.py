@@ -138,7 +138,9 @@ def get_vector_length(x: Any) -> int:
     if isinstance(x, Variable):
         if x.type.ndim == 1 and x.type.shape[0] is not None:
             return int(x.type.shape[0])
-        raise ValueError(f"Taking the length of {x} of type {x.type}: it is no vector of known length")
+        raise ValueError(
+            f"Length of {x} of type {x.type} cannot be determined: it is no vector of known length"
+        )
     if isinstance(x, list | tuple):
         return len(x)
     return get_vector_length(as_tensor_variable(x))

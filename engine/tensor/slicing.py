@@ -70,8 +70,8 @@ class _BasicIndexing(Op):
             raise ValueError(f"Applying {self} to {x}: {due} numbers are needed, {len(numbers)} were given")
         if x.type.ndim < len(self.entries):
             raise IndexError(
-                f"Indexing {x} of type {x.type}: too many indices, {len(self.entries)} for {x.type.ndim} "
-                "dimensions"
+                f"Indexing {x} of type {x.type}: too many indices for tensor: tensor is "
+                f"{x.type.ndim}-dimensional, but {len(self.entries)} were indexed"
             )
         return [as_position(n) for n in numbers]
 
@@ -107,6 +107,8 @@ def _static_length(length: int | None, parts: Sequence[Any]) -> int | None:
     known = [None if part is None else _known(part) for part in parts]
     if known[2] == 0 and parts[2] is not None:
         raise ValueError("Indexing by a slice: its step cannot be zero")
+    if None not in known[:2] and known[0] == known[1]:
+        return 0
     if length is None or any(p is not None and k is None for p, k in zip(parts, known, strict=True)):
         return None
     return len(range(*slice(*known).indices(length)))

@@ -172,13 +172,19 @@ class TensorVariable(Variable):
     def __getitem__(self, index: Any) -> Any:
         return operations.indexing.get_item(self, index)
 
-    def set(self, y: Any) -> Any:
-        """Return the tensor that this part, `x[index]`, was taken from, with the part set to `y`."""
-        return operations.set_subtensor(self, y)
+    def set(self, y: Any, **options: Any) -> Any:
+        """Return the tensor that this part, `x[index]`, was taken from, with the part set to `y`.
 
-    def inc(self, y: Any) -> Any:
-        """Return the tensor that this part, `x[index]`, was taken from, with `y` added to the part."""
-        return operations.inc_subtensor(self, y)
+        `options` are those of `set_subtensor`.
+        """
+        return operations.set_subtensor(self, y, **options)
+
+    def inc(self, y: Any, **options: Any) -> Any:
+        """Return the tensor that this part, `x[index]`, was taken from, with `y` added to the part.
+
+        `options` are those of `inc_subtensor`.
+        """
+        return operations.inc_subtensor(self, y, **options)
 
     def nonzero(self) -> Any:
         """Return the indices of the nonzero elements, a vector per axis."""

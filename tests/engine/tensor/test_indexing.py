@@ -7,6 +7,7 @@ import engine
 import engine.tensor as pt
 from engine import verify_grad
 from engine.graph.reference import evaluate
+from engine.tensor.indexing import advanced_inc_subtensor, advanced_set_subtensor, advanced_subtensor
 
 X = np.linspace(-1, 1, 60).reshape(5, 4, 3)
 A, B = np.array([0, 3, -1, 3]), np.array([[1], [-2]])
@@ -105,7 +106,7 @@ def test_dtypes_are_kept_and_wider_ones_refused():
 
 def test_what_does_not_fit_is_refused():
     x, y = pt.dmatrix("x"), pt.dvector("y")
-    with pytest.raises(ValueError, match="more dimensions"):
+    with pytest.raises(TypeError, match="more dimensions"):
         y[1:].set(x)
     with pytest.raises(ValueError, match="does not fit"):
         pt.zeros((3, 4))[:, 1:].set(np.ones(2))
@@ -122,3 +123,31 @@ def test_the_part_of_a_part_changes_what_it_was_taken_from_last():
     first = x[1:]
     assert first[0].set(1.0).owner.inputs[0] is first
     assert pt.set_subtensor(x.T[0], 1.0).owner.inputs[0] is not x
+
+
+def test_arrays_of_lengths_that_do_not_fit_are_refused_when_the_graph_is_built():
+    x, i, j = pt.dmatrix("x"), pt.lvector("i", shape=(3,)), pt.lmatrix("j", shape=(2, 4))
+    with pytest.raises(IndexError, match=r"could not be broadcast together with shapes \[\(3,\), \(2, 4\)\]"):
+        x[i, j]
+    assert x[i, j[:, :1]].type.shape == (2, 3)
+
+
+def test_a_slice_between_equal_bounds_is_empty():
+    assert pt.lvector()[1:1].type.shape == (0,)
+    assert pt.lvector()[-1:-1:-3].type.shape == (0,)
+
+
+def test_what_occurs_several_times_may_count_once():
+    x, y = np.arange(3.0), np.array([1.0, 2.0, 4.0])
+    part = pt.constant(x)[[2, 0, 2]]
+    outputs = [
+        pt.inc_subtensor(part, y, ignore_duplicates=True),
+        part.inc(y, inplace=True),
+        pt.inc_subtensor(part, y, set_instead_of_inc=True),
+        part.set(y, inplace=True),
+        advanced_inc_subtensor(x, y, [2, 0, 2]),
+        advanced_set_subtensor(x, y, [2, 0, 2]),
+        advanced_subtensor(x, [2, 0, 2]),
+    ]
+    expected = [[2, 1, 6], [2, 1, 7], [2, 1, 4], [2, 1, 4], [2, 1, 7], [2, 1, 4], [2, 0, 2]]
+    assert [found.tolist() for found in engine.function([], outputs, mode="NUMPY")()] == expected

@@ -143,8 +143,9 @@ def test_what_is_no_mask_is_refused():
     x, k = pt.dvector("x"), pt.lscalar("k")
     with pytest.raises(IndexError, match="too many indices"):
         x[pt.matrix("m", dtype="bool")]
-    with pytest.raises(TypeError, match="only integers"):
-        x[True]
+    for single in (True, np.array(False), pt.scalar("b", dtype="bool")):
+        with pytest.raises(NotImplementedError, match="single bool"):
+            x[single]
     with pytest.raises(ValueError, match="no dimensions"):
         pt.nonzero(k)
     with pytest.raises(ValueError, match="both"):
@@ -156,3 +157,9 @@ def test_what_is_no_mask_is_refused():
 def test_choosing_element_by_element_stays():
     x = pt.dvector("x")
     assert evaluate([x], [pt.where(x > 0, x, 0)], [[1.0, -1.0]])[0].tolist() == [1, 0]
+
+
+def test_the_count_of_a_constant_mask_is_known():
+    x, mask = pt.tensor3("x"), np.array([[True, False], [True, True]])
+    assert x[mask].type.shape == (3, None)
+    assert x[mask[0], :, [0, 1, 2]].type.shape == (3, None)

@@ -1,0 +1,92 @@
+"""Slices in canonical form, and the lengths of what an index selects, without indexing."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from engine.graph.variables import Constant, Variable
+from engine.scalar.promotion import INTEGERS
+from engine.tensor.creation import alloc
+from engine.tensor.indexing import get_item
+from engine.tensor.math import abs as absolute
+from engine.tensor.math import add, floor_div, lt, maximum, minimum, mul, sign, sub, switch
+from engine.tensor.shape import lengths_of, shape_i
+
+
+def get_canonical_form_slice(theslice: Any, length: Any) -> tuple[Any, Any]:
+    """Return the slice of an axis of `length` elements with 0 <= start <= stop <= length and a positive step,
+    and 1, or -1 if what it selects must be reversed. Of an integer, return it without a sign, and 1.
+
+    The numbers may be 0-d integer variables. Raises ValueError for anything else.
+    """
+    length = _number(length)
+    if not isinstance(theslice, slice):
+        index = _number(theslice)
+        if isinstance(index, int):
+            return (add(index, length) if index < 0 else index), 1
+        return switch(lt(index, 0), add(index, length), index), 1
+    given = [
+        None if part is None else _number(part) for part in (theslice.start, theslice.stop, theslice.step)
+    ]
+    if all(part is None or isinstance(part, int) for part in (*given, length)):
+        return _of_numbers(range(*slice(*given).indices(length)))
+    start, stop, step = given
+    return _of_variables(start, stop, step, length)
+
+
+def _number(value: Any) -> Any:
+    """Return an integer as an int if it is known, else as a 0-d variable."""
+    if isinstance(value, Constant):
+        value = np.asarray(value.data)[()]
+    if isinstance(value, int | np.integer) and not isinstance(value, bool):
+        return int(value)
+    dtype = getattr(value.type, "dtype", None) if isinstance(value, Variable) else None
+    if dtype not in INTEGERS or value.type.ndim:
+        raise ValueError(f"Normalizing a slice: Slice {value} is not a supported slice type: give integers")
+    return value
+
+
+def _of_numbers(selected: range) -> tuple[slice, int]:
+    if not selected:
+        return slice(0, 0, abs(selected.step)), 1
+    first, last = sorted((selected[0], selected[-1]))
+    return slice(first, last + 1, abs(selected.step)), 1 if selected.step > 0 else -1
+
+
+def _of_variables(start: Any, stop: Any, step: Any, length: Any) -> tuple[slice, Any]:
+    """Return the slice and direction, by Python's rules for bounds beyond the ends."""
+    step = 1 if step is None else step
+    is_back = lt(step, 0)
+    lowest = switch(is_back, -1, 0)
+    highest = switch(is_back, sub(length, 1), length)
+
+    def within(bound: Any) -> Any:
+        counted = switch(lt(bound, 0), add(bound, length), bound)
+        return minimum(maximum(counted, lowest), highest)
+
+    start = switch(is_back, highest, lowest) if start is None else within(start)
+    stop = switch(is_back, lowest, highest) if stop is None else within(stop)
+    size = absolute(step)
+    way = switch(is_back, sub(start, stop), sub(stop, start))
+    before_last = floor_div(sub(maximum(way, 0), 1), size)  # -1 if nothing is selected
+    far = add(start, mul(before_last, step))
+    first = switch(lt(before_last, 0), 0, minimum(start, far))
+    after = switch(lt(before_last, 0), 0, add(maximum(start, far), 1))
+    return slice(first, after, size), sign(step)
+
+
+def indexed_result_shape(
+    array_shape: Any, indices: Sequence[Any], indices_are_shapes: bool = False
+) -> tuple[Any, ...]:
+    """Return the lengths, 0-d int64s, of `x[indices]` for an `x` of the shape `array_shape`.
+
+    With `indices_are_shapes`, tuples in `indices` are the shapes of index arrays.
+    """
+    x = alloc(False, *lengths_of(array_shape))
+    if indices_are_shapes:
+        indices = [alloc(0, *index) if isinstance(index, tuple) else index for index in indices]
+    found = get_item(x, tuple(indices))
+    return tuple([shape_i(found, axis) for axis in range(found.type.ndim)])
