@@ -20,6 +20,7 @@ from engine.graph.variables import Variable
 from engine.random.shared import shared_rng
 from engine.random.signature import parsed_signature, signature_of
 from engine.random.size import (
+    as_vector,
     batch_lengths,
     explicit_expand_dims,
     normalize_size_param,
@@ -154,6 +155,17 @@ class RandomVariable(RNGConsumerOp):
         op = self.with_dtype(self.dtype or "floatX")
         draws = tensor_type(str(op.dtype), shape).make_variable()
         return Apply(op, [rng, size, *params], [rng.type.make_variable(), draws])
+
+    def vectorized(self, node: Apply, inputs: Sequence[Any]) -> Sequence[Any] | None:
+        """Return the outputs for a batch of parameters: a size that stayed gets their lengths in front."""
+        rng, size, *params = inputs
+        if not isinstance(size.type, NoneTypeT) and size.type.ndim != 1:
+            return None
+        if not isinstance(size.type, NoneTypeT) and size is node.inputs[1]:
+            batch = batch_lengths(params, self.ndims_params)
+            count = max(len(batch) - self.batch_ndim(node), 0)
+            size = as_vector([*batch[:count], *lengths_of(size)])
+        return self.make_node(rng, size, *params).outputs
 
     def _supp_shape_from_params(self, dist_params: Sequence[Any], param_shapes: Any = None) -> Sequence[Any]:
         """Return the lengths of one draw, given the parameters and, if they are known better, their lengths.

@@ -17,6 +17,7 @@ from engine.random.names import DRAWS
 from engine.random.op import RandomVariable
 from engine.random.size import broadcast_params
 from engine.random.type import random_generator_type
+from engine.tensor.blockwise import vectorize_graph
 
 pytestmark = pytest.mark.usefixtures("kernels_once")
 random = pt.random
@@ -219,6 +220,20 @@ def test_only_static_lengths_of_one_broadcast():
     g = engine.function([rng, x, y], draws)
     with pytest.raises(ValueError, match="only a static length of 1 broadcasts"):
         g(np.random.default_rng(1), np.zeros(1), np.ones(2))
+
+
+def test_a_batch_of_parameters_is_drawn_at_once():
+    x, scale = pt.vector("x"), pt.scalar("scale")
+    rows = pt.matrix("rows")
+    rng = random.rng("rng")
+    free, sized = random.normal(x, scale, rng=rng), random.normal(scale=scale, size=(2,), rng=rng)
+    f = engine.function([rng, rows], vectorize_graph([free, sized], {x: rows, scale: rows[:, 0]}))
+    values = np.array([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]])
+    found = f(np.random.default_rng(1), values)
+    assert np.array_equal(found[0], np.random.default_rng(1).normal(values, values[:, :1]))
+    assert np.array_equal(found[1], np.random.default_rng(1).normal(0.0, values[:, :1], (3, 2)))
+    other = vectorize_graph(sized, {sized.owner.inputs[1]: pt.constant([4, 2])})
+    assert other.type.shape == (4, 2)
 
 
 @pytest.mark.parametrize("is_symbolic", [False, True])
