@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
+from functools import partial, reduce
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,7 @@ from engine.tensor.conversion import pad as padded_left
 from engine.tensor.creation import alloc, zeros
 from engine.tensor.elemwise import cast, dimshuffle
 from engine.tensor.joining import concatenate, join, stack
-from engine.tensor.math import add, and_, eq, fill, ge, mod, sub, switch
+from engine.tensor.math import add, and_, eq, ge, mod, sub, switch
 from engine.tensor.quantifiers import all as all_over
 from engine.tensor.reduction import cumsum
 from engine.tensor.reduction import sum as sum_over
@@ -90,16 +90,25 @@ def broadcast_to(x: Any, shape: Any) -> Any:
 
 
 def broadcast_arrays(*args: Any) -> tuple[Any, ...]:
-    """Return the arguments repeated so that all have one shape."""
+    """Return the arguments repeated so that all have one shape.
+
+    They are repeated along new axes in front and those of static length 1. If other lengths are not equal,
+    ValueError is raised, when the function runs if not before.
+    """
     tensors = [as_tensor_variable(each) for each in args]
+    ndim = max([each.type.ndim for each in tensors], default=0)
+    padded = [padded_left(each, ndim) for each in tensors]
+    return tuple(reduce(_repeated_like, padded, each) for each in padded)
 
-    def broadcast(position: int) -> Any:
-        found = tensors[position]
-        for other in tensors[:position] + tensors[position + 1 :]:
-            found = fill(other, found)
-        return found
 
-    return tuple(broadcast(position) for position in range(len(tensors)))
+def _repeated_like(x: Any, other: Any) -> Any:
+    """Return `x` with the lengths of `other` along the axes where that has not the static length 1."""
+    lengths: list[Any] = []
+    for axis, (own, due) in enumerate(zip(x.type.shape, other.type.shape, strict=True)):
+        source = (x, own) if due == 1 else (other, due)
+        lengths.append(shape_i(source[0], axis) if source[1] is None else source[1])
+    is_same = x is other or (None not in x.type.shape and lengths == [*x.type.shape])
+    return x if is_same else alloc(x, *lengths)
 
 
 def broadcast_shape(*arrays: Any, arrays_are_shapes: bool = False) -> tuple[Any, ...]:

@@ -153,3 +153,22 @@ def test_gradients():
     verify_grad(lambda x: pt.reshape(x, (3, -1)), [rng.normal(size=(2, 3))])
     verify_grad(lambda x: pt.flatten(x), [rng.normal(size=(2, 3)).astype("float32")])
     verify_grad(lambda x: pt.reshape(x, (pt.shape_i(x, 1), pt.shape_i(x, 0))), [rng.normal(size=(2, 3))])
+
+
+@pytest.mark.parametrize("mode", ["FAST_RUN", "NUMPY"])
+def test_arrays_of_other_lengths_are_not_broadcast(mode, kernels_once):
+    n, v = pt.lscalar("n"), pt.dvector("v")
+    ranges, vectors = (
+        engine.function([n, v], found, mode=mode) for found in pt.broadcast_arrays(pt.arange(n), v)
+    )
+    assert ranges(3, np.ones(3)).tolist() == [0, 1, 2]
+    for f in (ranges, vectors):
+        for length in (1, 4):
+            with pytest.raises(ValueError, match=r"found lengths|does not fit"):
+                f(3, np.ones(length))
+
+
+def test_broadcast_arrays_keep_static_lengths():
+    left, right = pt.tensor("left", "float64", (3,)), pt.tensor("right", "float64", (2, 1))
+    assert {found.type.shape for found in pt.broadcast_arrays(left, right)} == {(2, 3)}
+    assert pt.broadcast_arrays() == ()
