@@ -17,14 +17,16 @@ from engine.gradient.stable_forms import leaves_of, stable_form
 from engine.gradient.user_ops import pulled_back
 from engine.graph.absent_gradients import disconnected_type
 from engine.graph.apply import Apply
-from engine.graph.traversal import io_toposort
+from engine.graph.traversal import graph_inputs, io_toposort
 from engine.graph.user_ops import is_user_op
-from engine.graph.variables import Variable
+from engine.graph.variables import Constant, Variable
 from engine.scalar.promotion import COMPLEX, DISCRETE, INEXACT
+from engine.scalar.type import ScalarType
 from engine.tensor.conversion import as_tensor_variable, number
 from engine.tensor.creation import zeros_like
 from engine.tensor.elemwise import added, as_gradient
 from engine.tensor.math import add
+from engine.tensor.single_numbers import TensorsOfNumbers, of_number, scalar_from_tensor
 from engine.tensor.type import TensorType
 
 Known = Mapping[Variable, Any]
@@ -52,6 +54,9 @@ def grad(
     """
     check_choices("disconnected_inputs", disconnected_inputs, return_disconnected)
     targets = [wrt] if isinstance(wrt, Variable) else list(wrt)
+    if any(isinstance(getattr(v, "type", None), ScalarType) for v in (cost, *targets)):
+        found = _of_numbers(cost, targets, consider_constant, disconnected_inputs, return_disconnected)
+        return found[0] if isinstance(wrt, Variable) else found
     _check(cost, targets, known_grads)
     cotangents: dict[Variable, Any] = dict(known_grads or {})
     if cost is not None and cost.type.dtype in DISCRETE:
@@ -71,6 +76,19 @@ def _name(gradients: Sequence[Any], cost: Variable, targets: Sequence[Variable])
         is_new = gradient is not None and gradient.owner is not None and gradient.name is None
         if is_new and target.name is not None:
             gradient.name = f"(d{cost.name}/d{target.name})"
+
+
+def _of_numbers(cost: Any, targets: Sequence[Any], *options: Any) -> list[Any]:
+    """Return the gradients of a graph of numbers: of the same graph of tensors, as numbers again."""
+    constants, disconnected, returned = options
+    numbers = [v for v in graph_inputs([cost, *targets]) if not isinstance(v, Constant)]
+    tensors = TensorsOfNumbers(numbers, [cost, *targets], of_number)
+    given = {"consider_constant": constants, "disconnected_inputs": disconnected}
+    found = grad(tensors.outputs[0], tensors.outputs[1:], return_disconnected=returned, **given)
+    return [
+        scalar_from_tensor(gradient) if isinstance(target.type, ScalarType) else gradient
+        for gradient, target in zip(found, targets, strict=True)
+    ]
 
 
 def _gradients(

@@ -42,7 +42,7 @@ class Composite(ScalarOp, HasInnerGraph):
         return new
 
     def _hold(self, fgraph: FrozenFunctionGraph) -> None:
-        check_scalar_graph("a Composite", fgraph)
+        check_scalar_graph("Composite", fgraph)
         self.fgraph = fgraph
         self.nin = len(fgraph.inputs)
         self.nout = len(fgraph.outputs)
@@ -109,12 +109,19 @@ def _printed(fgraph: FrozenFunctionGraph) -> str:
 
 def check_scalar_graph(what: str, fgraph: FrozenFunctionGraph) -> None:
     """Raise TypeError if the graph contains anything but scalars and scalar Ops; `what` is to be made."""
-    for variable in (*fgraph.inputs, *fgraph.outputs):
-        if not isinstance(variable.type, ScalarType):
-            raise TypeError(f"Making {what}: {variable} of type {variable.type} is no scalar")
-    for node in fgraph.nodes:
-        if not isinstance(node.op, ScalarOp):
-            raise TypeError(f"Making {what}: {node.op} is no scalar Op")
+    found = [
+        f"{v} of type {v.type} is no scalar" for v in (*fgraph.inputs, *fgraph.outputs) if not _is_scalar(v)
+    ]
+    found += [f"{node.op} is no scalar Op" for node in fgraph.nodes if not isinstance(node.op, ScalarOp)]
+    if found:
+        raise TypeError(
+            f"Making a {what}: {found[0]}. The fgraph of {what} must be exclusively composed of scalar "
+            "operations"
+        )
+
+
+def _is_scalar(variable: Variable) -> bool:
+    return isinstance(variable.type, ScalarType)
 
 
 def dtype_of(variable: Variable) -> str:
@@ -168,18 +175,19 @@ class ScalarLoop(ScalarOp, HasInnerGraph):
     ) -> None:
         if len(init) != len(update):
             raise ValueError(
-                f"Making a ScalarLoop: {len(init)} states have {len(update)} updates; give one for each"
+                f"Making a ScalarLoop: {len(init)} states have {len(update)} updates. An update must be "
+                "given for each init variable"
             )
         outputs = [*update, *([] if until is None else [until])]
         self.fgraph = FrozenFunctionGraph.from_io([*init, *(constant or ())], outputs)
-        check_scalar_graph("a ScalarLoop", self.fgraph)
+        check_scalar_graph("ScalarLoop", self.fgraph)
         self.n_states, self.is_while = len(init), until is not None
         self.nin, self.nout = 1 + len(self.inner_inputs), len(self.inner_outputs)
         for state, new in zip(init, update, strict=True):
             if state.type != new.type:
                 raise TypeError(
                     f"Making a ScalarLoop: state {state} of type {state.type} becomes {new} of type "
-                    f"{new.type}; cast it"
+                    f"{new.type}. Init and update types must be the same: cast it"
                 )
         if until is not None and dtype_of(until) != "bool":
             raise TypeError(f"Making a ScalarLoop: until is {until} of type {until.type}, not a bool")
@@ -196,7 +204,7 @@ class ScalarLoop(ScalarOp, HasInnerGraph):
 
     def _signature(self, dtypes: tuple[str, ...]) -> Signature:
         if dtypes[0] not in INTEGERS:
-            raise NoRule(f"takes an integer number of steps, not {dtypes[0]}")
+            raise NoRule(f"takes steps whose number (n_steps) must be of integer type. Got {dtypes[0]}")
         return self.input_dtypes, dtype_of(self.inner_outputs[0])
 
     def result_dtypes(self, dtypes: tuple[str, ...]) -> tuple[str, ...]:

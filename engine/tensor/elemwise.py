@@ -153,8 +153,9 @@ def _static_length(
     lengths = {length for length in known if length is not None and length != 1}
     if len(lengths) > 1:
         raise ValueError(
-            f"Applying {op} to {', '.join(str(type) for type in types)}: the lengths along axis {axis} do "
-            "not fit: " + ", ".join(f"input {position} has {length}" for position, length in enumerate(known))
+            f"Applying {op}: Incompatible Elemwise input shapes {[type.shape for type in types]}: the "
+            f"lengths along axis {axis} do not fit: "
+            + ", ".join(f"input {position} has {length}" for position, length in enumerate(known))
         )
     if lengths:
         return lengths.pop()

@@ -71,11 +71,12 @@ def tensor_from_scalar(x: Any) -> Any:
     """Return a number as a tensor of 0 dimensions: of an expression, the same expression on tensors."""
     x = as_scalar(x)
     return TensorsOfNumbers(
-        [v for v in graph_inputs([x]) if not isinstance(v, Constant)], [x], _of_leaf
+        [v for v in graph_inputs([x]) if not isinstance(v, Constant)], [x], of_number
     ).outputs[0]
 
 
-def _of_leaf(variable: Variable) -> Any:
+def of_number(variable: Variable) -> Any:
+    """Return the tensor of a number that no Op computes."""
     return _of_number.make_node(variable).outputs[0]
 
 

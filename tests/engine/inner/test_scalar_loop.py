@@ -151,7 +151,7 @@ def test_nothing_flows_back_through_a_loop():
 
 def test_what_is_no_loop_of_scalars_is_refused():
     state, k = scalars("float64", "int64")
-    with pytest.raises(ValueError, match="one for each"):
+    with pytest.raises(ValueError, match="must be given for each"):
         ScalarLoop([state], [])
     with pytest.raises(TypeError, match="cast it"):
         ScalarLoop([k], [apply_scalar_op(scalar.mul, k, 0.5)])
@@ -160,5 +160,5 @@ def test_what_is_no_loop_of_scalars_is_refused():
     x = pt.dvector("x")
     with pytest.raises(TypeError, match="no scalar"):
         ScalarLoop([x], [pt.exp(x)])
-    with pytest.raises(TypeError, match="integer number of steps"):
+    with pytest.raises(TypeError, match="must be of integer type"):
         Elemwise(series())(1.5, 1.0, 1.0, 0.0, x)

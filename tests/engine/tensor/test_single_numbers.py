@@ -54,3 +54,11 @@ def test_references_convert() -> None:
     node = pt.ScalarFromTensor().make_node(pt.fscalar())
     node.op.perform(node, [np.array(2, "float32")], storage)
     assert isinstance(storage[0][0], np.float32)
+
+
+def test_gradients_of_numbers_are_numbers() -> None:
+    x, y = scalar.floats("xy")
+    gradients = engine.grad(scalar.log(x) * y, [x, y])
+    assert all(g.type == x.type for g in gradients)
+    assert [g.item() for g in engine.function([x, y], gradients)(2.0, 3.0)] == [1.5, np.log(2.0)]
+    assert engine.grad(x > y, y).eval({"y": 2.0}) == 0
