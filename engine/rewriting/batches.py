@@ -21,6 +21,7 @@ from engine.rewriting.rewriters import (
     replace_outputs,
 )
 from engine.tensor.blockwise import Blockwise
+from engine.tensor.linalg.callback_op import CallbackOp
 from engine.tensor.matching import tensor_type_of
 from engine.tensor.math import mul
 from engine.tensor.products import Dot, dot
@@ -28,7 +29,9 @@ from engine.tensor.shape import reshape, shape_i
 
 
 class BatchRewriter(GraphRewriter):
-    """A rewrite of every Blockwise as a loop, and of the new nodes around by `canonicalize`."""
+    """A rewrite of every Blockwise that is no callback as a loop, and of the new nodes around by
+    `canonicalize`.
+    """
 
     def __init__(self, name: str, canonicalize: EquilibriumGraphRewriter) -> None:
         self.name = name
@@ -40,7 +43,7 @@ class BatchRewriter(GraphRewriter):
 
     def _change(self, fgraph: FunctionGraph, report: RewriteReport) -> bool:
         for node in fgraph.toposort():
-            if isinstance(node.op, Blockwise):
+            if isinstance(node.op, Blockwise) and not isinstance(node.op.core_op, CallbackOp):
                 replace_outputs(fgraph, node, without_blockwise(node), self.name)
                 report.count(self.name)
         return True

@@ -108,6 +108,11 @@ class Blockwise(Op):
         types = [tensor_type("bool", v.type.shape[:count]) for v in node.inputs]
         batch = broadcast_lengths(str(self), types, [array.shape[:count] for array in inputs])
         arrays = [np.broadcast_to(array, (*batch, *array.shape[count:])) for array in inputs]
+        if hasattr(core.op, "computed_at_each"):
+            found = core.op.computed_at_each(core, arrays, batch)
+            for cell, result in zip(output_storage, found, strict=True):
+                cell[0] = result
+            return
         results = [run_node(core, [np.array(a[place]) for a in arrays]) for place in np.ndindex(*batch)]
         shapes = [r.shape for r in results[0]] if results else self._empty_shapes(core, arrays, count)
         for position, (cell, shape) in enumerate(zip(output_storage, shapes, strict=True)):
@@ -118,9 +123,7 @@ class Blockwise(Op):
     def _empty_shapes(self, core: Apply, arrays: Sequence[Any], count: int) -> list[tuple[int, ...]]:
         """Return the shapes of the core Op's outputs if the batch has no places; 0 where only it tells."""
         signature = parsed(self.signature)
-        known = lengths_by_name(
-            f"Computing {self} of", signature.inputs, [array.shape[count:] for array in arrays]
-        )
+        known = lengths_by_name(signature.inputs, [array.shape[count:] for array in arrays])
         pairs = zip(signature.outputs, core.outputs, strict=True)
         return [
             tuple([known.get(n, 0) if s is None else s for n, s in zip(axes, o.type.shape, strict=True)])

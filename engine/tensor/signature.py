@@ -49,9 +49,7 @@ def _axes(argument: str) -> Axes:
     return tuple(re.findall(r"\w+", argument))
 
 
-def lengths_by_name(
-    doing: str, axes: Sequence[Axes], shapes: Sequence[Sequence[int | None]]
-) -> dict[str, int]:
+def lengths_by_name(axes: Sequence[Axes], shapes: Sequence[Sequence[int | None]]) -> dict[str, int]:
     """Return the lengths that are known, by the names of their axes.
 
     Raises ValueError if two axes of one name have different lengths, or a number another length.
@@ -63,12 +61,12 @@ def lengths_by_name(
                 int(name) if name.isdigit() else length if length is None else found.setdefault(name, length)
             )
             if length is not None and length != due:
-                raise ValueError(_conflict(doing, axes, shapes, name))
+                raise ValueError(_conflict(axes, shapes, name))
     return found
 
 
-def _conflict(doing: str, axes: Any, shapes: Any, name: str) -> str:
+def _conflict(axes: Any, shapes: Any, name: str) -> str:
     given = ", ".join(str(tuple(shape)) for shape in shapes)
     due = ",".join(f"({','.join(names)})" for names in axes)
     square = "; the matrix must be square" if any(names.count(name) > 1 for names in axes) else ""
-    return f"{doing} {given}: as {due}, they do not fit: the lengths {name!r} must be equal{square}"
+    return f"arrays of shapes {given} do not fit {due}: the lengths {name!r} must be equal{square}"

@@ -1,8 +1,8 @@
 """Linear algebra: equations, factors, eigenvalues, determinants. `pt.linalg.solve(A, b)`.
 
-Inputs are float matrices, or batches of them: axes in front. The result is float32 if all are, otherwise
-float64. Where LAPACK fails because a matrix is singular or not positive definite, the result is NaN, as in
-PyTensor.
+Inputs are matrices, or batches of them: axes in front. The result is float32 if all are, complex if one is,
+otherwise float64. Where LAPACK fails because a matrix is singular or not positive definite, the result is
+NaN, as in PyTensor.
 """
 
 from engine.tensor.linalg.control import (
@@ -14,7 +14,7 @@ from engine.tensor.linalg.control import (
     solve_discrete_lyapunov,
     solve_sylvester,
 )
-from engine.tensor.linalg.eigen import Eigh, Eigvalsh, eigh, eigvalsh
+from engine.tensor.linalg.eigen import Eig, Eigh, Eigvalsh, eig, eigh, eigvalsh
 from engine.tensor.linalg.elimination import (
     LU,
     LUFactor,
@@ -29,7 +29,7 @@ from engine.tensor.linalg.factorizations import Cholesky, SLogDet, cholesky, det
 from engine.tensor.linalg.least_squares import Lstsq, lstsq, tensorinv, tensorsolve
 from engine.tensor.linalg.matrices import block_diag, kron, matrix_dot, matrix_power, norm, trace
 from engine.tensor.linalg.orthogonal import QR, qr
-from engine.tensor.linalg.schur_forms import QZ, Schur, qz, schur
+from engine.tensor.linalg.schur_forms import QZ, Schur, ordqz, qz, schur
 from engine.tensor.linalg.singular_values import SVD, MatrixPinv, pinv, svd
 from engine.tensor.linalg.solvers import (
     Solve,
@@ -48,6 +48,7 @@ __all__ = [
     "QZ",
     "SVD",
     "Cholesky",
+    "Eig",
     "Eigh",
     "Eigvalsh",
     "Expm",
@@ -67,6 +68,7 @@ __all__ = [
     "cho_solve",
     "cholesky",
     "det",
+    "eig",
     "eigh",
     "eigvalsh",
     "expm",
@@ -80,6 +82,7 @@ __all__ = [
     "matrix_inverse",
     "matrix_power",
     "norm",
+    "ordqz",
     "pinv",
     "pivot_to_permutation",
     "qr",

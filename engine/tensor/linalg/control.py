@@ -13,9 +13,8 @@ import numpy as np
 
 from engine.tensor.blockwise import batched
 from engine.tensor.conversion import as_tensor_variable
-from engine.tensor.linalg.callback_op import CallbackOp
-from engine.tensor.linalg.solvers import Solve
-from engine.tensor.rearranging import matrix_transpose
+from engine.tensor.linalg.callback_op import Arrays, CallbackOp
+from engine.tensor.linalg.solvers import Solve, adjoint
 
 
 class SolveSylvester(CallbackOp):
@@ -29,9 +28,7 @@ class SolveSylvester(CallbackOp):
 
         return (solved(*arrays) if arrays[2].size else arrays[2],)
 
-    def pullback(self, inputs: Sequence[Any], outputs: Sequence[Any], cotangents: Sequence[Any]) -> list[Any]:
-        if cotangents[0] is None:
-            return [None] * 3
+    def gradients(self, inputs: Arrays, outputs: Arrays, cotangents: Arrays) -> list[Any]:
         a, b, _ = inputs
         of_c = self(a.T, b.T, cotangents[0])
         return [-(of_c @ outputs[0].T), -(outputs[0].T @ of_c), of_c]
@@ -43,13 +40,13 @@ def solve_sylvester(A: Any, B: Any, Q: Any) -> Any:
 
 
 def solve_continuous_lyapunov(A: Any, Q: Any) -> Any:
-    """Return the X with `A X + X A.T = Q`. Leading axes are a batch."""
+    """Return the X with `A X + X A* = Q`, A* the adjoint of A. Leading axes are a batch."""
     A = as_tensor_variable(A)
-    return solve_sylvester(A, matrix_transpose(A), Q)
+    return solve_sylvester(A, adjoint(A), Q)
 
 
 class SolveDiscreteLyapunov(CallbackOp):
-    """The X with `A X A.T - X + Q = 0`, by SciPy's `method` "direct" or "bilinear"."""
+    """The X with `A X A* - X + Q = 0`, by SciPy's `method` "direct" or "bilinear"."""
 
     __props__ = ("method",)
     gufunc_signature = "(m,m),(m,m)->(m,m)"
@@ -67,16 +64,14 @@ class SolveDiscreteLyapunov(CallbackOp):
 
         return (solved(*arrays, method=self.method) if arrays[1].size else arrays[1],)
 
-    def pullback(self, inputs: Sequence[Any], outputs: Sequence[Any], cotangents: Sequence[Any]) -> list[Any]:
-        if cotangents[0] is None:
-            return [None, None]
+    def gradients(self, inputs: Arrays, outputs: Arrays, cotangents: Arrays) -> list[Any]:
         a, x = inputs[0], outputs[0]
         of_q = self(a.T, cotangents[0])
         return [of_q @ a @ x.T + of_q.T @ a @ x, of_q]
 
 
 def solve_discrete_lyapunov(A: Any, Q: Any, method: str = "bilinear") -> Any:
-    """Return the X with `A X A.T - X + Q = 0`, by the `method` "direct" (for small matrices) or "bilinear".
+    """Return the X with `A X A* - X + Q = 0`, by the `method` "direct" (for small matrices) or "bilinear".
 
     Leading axes are a batch.
     """
@@ -84,9 +79,9 @@ def solve_discrete_lyapunov(A: Any, Q: Any, method: str = "bilinear") -> Any:
 
 
 class SolveDiscreteARE(CallbackOp):
-    """The stabilizing X with `A.T X A - X - (A.T X B) (R + B.T X B)^-1 (B.T X A) + Q = 0`; NaN without one.
+    """The stabilizing X with `A* X A - X - (A* X B) (R + B* X B)^-1 (B* X A) + Q = 0`; NaN without one.
 
-    Of Q and R the symmetric part counts.
+    A* is the adjoint of A. Of Q and R the hermitian part counts.
     """
 
     __props__ = ()
@@ -97,13 +92,11 @@ class SolveDiscreteARE(CallbackOp):
 
         a, b, q, r = arrays
         try:
-            return (solved(a, b, (q + q.T) / 2, (r + r.T) / 2),)
+            return (solved(a, b, (q + q.conj().T) / 2, (r + r.conj().T) / 2),)
         except ValueError as error:  # R is singular
             raise np.linalg.LinAlgError(str(error)) from error
 
-    def pullback(self, inputs: Sequence[Any], outputs: Sequence[Any], cotangents: Sequence[Any]) -> list[Any]:
-        if cotangents[0] is None:
-            return [None] * 4
+    def gradients(self, inputs: Arrays, outputs: Arrays, cotangents: Arrays) -> list[Any]:
         (a, b, _, r), (x,) = inputs, outputs
         gain = Solve(assume_a="gen", b_ndim=2)(r + b.T @ x @ b, b.T @ x @ a)
         closed = a - b @ gain
@@ -115,7 +108,7 @@ class SolveDiscreteARE(CallbackOp):
 def solve_discrete_are(A: Any, B: Any, Q: Any, R: Any) -> Any:
     """Return the stabilizing solution of the discrete algebraic Riccati equation; NaN without one.
 
-    It is the X with `A.T X A - X - (A.T X B) (R + B.T X B)^-1 (B.T X A) + Q = 0`. Of Q and R the symmetric
+    It is the X with `A* X A - X - (A* X B) (R + B* X B)^-1 (B* X A) + Q = 0`. Of Q and R the hermitian
     part counts. Leading axes are a batch.
     """
     return batched(SolveDiscreteARE(), A, B, Q, R)

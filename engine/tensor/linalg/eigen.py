@@ -1,4 +1,4 @@
-"""Eigenvalues and eigenvectors of symmetric matrices, and of pairs of them.
+"""Eigenvalues and eigenvectors: of symmetric or hermitian matrices, of pairs of them, and of any matrix.
 
 Gradients follow Giles, "An extended collection of matrix derivative results for forward and reverse mode
 algorithmic differentiation", 2008, section 3.1, and for pairs Boeddeker and others, "On the computation of
@@ -10,9 +10,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from engine.tensor.blockwise import batched
 from engine.tensor.diagonal import eye, only_triangle
-from engine.tensor.linalg.callback_op import CallbackOp, zeros_for_none
+from engine.tensor.linalg.callback_op import Arrays, CallbackOp, zeros_for_none
+from engine.tensor.linalg.solvers import complex_of, real_of
 from engine.tensor.math import switch, true_div
 from engine.tensor.reduction import sum as sum_over
 from engine.tensor.shape import shape_i
@@ -20,8 +23,30 @@ from engine.tensor.shape import shape_i
 _DRIVERS = ("evr", "evd")
 
 
+class Eig(CallbackOp):
+    """The complex eigenvalues of a square matrix, and its eigenvectors, as columns. They have no gradient."""
+
+    __props__ = ()
+    gufunc_signature = "(m,m)->(m),(m,m)"
+    takes_batches = True
+
+    def output_dtypes(self, dtype: str) -> Sequence[str]:
+        return [complex_of(dtype)] * 2
+
+    def computed(self, *arrays: Any) -> Sequence[Any]:
+        return np.linalg.eig(arrays[0])
+
+
+def eig(x: Any) -> Any:
+    """Return the eigenvalues of a square matrix and its eigenvectors, as columns: complex numbers.
+
+    They have no gradient. Leading axes are a batch.
+    """
+    return batched(Eig(), x)
+
+
 class Eigh(CallbackOp):
-    """The eigenvalues of a symmetric matrix, ascending, and its eigenvectors, as columns.
+    """The eigenvalues of a symmetric or hermitian matrix, ascending, and its eigenvectors, as columns.
 
     Of two matrices A and B, B positive definite, those with `A v = w B v`. Only the `lower` or upper
     triangles are read. `driver` is LAPACK's algorithm for one matrix: "evr" or "evd".
@@ -35,19 +60,21 @@ class Eigh(CallbackOp):
         self.lower, self.driver, self.generalized = bool(lower), driver, bool(generalized)
         self.gufunc_signature = "(m,m),(m,m)->(m),(m,m)" if self.generalized else "(m,m)->(m),(m,m)"
 
-    def computed(self, *arrays: Any) -> Sequence[Any]:
-        from scipy.linalg import eigh as solved
+    def output_dtypes(self, dtype: str) -> Sequence[str]:
+        return [real_of(dtype), dtype]
 
+    def computed(self, *arrays: Any) -> Sequence[Any]:
         if not arrays[0].size:
-            return arrays[0][0:0].reshape(0), arrays[0]
-        driver = None if self.generalized else self.driver
-        found: Sequence[Any] = solved(*arrays, lower=self.lower, driver=driver, check_finite=False)
+            return arrays[0].real.reshape(0), arrays[0]
+        if not self.generalized:
+            return _solved(arrays[0], self.lower, self.driver, with_vectors=True)
+        from scipy.linalg import eigh as solved_pair
+
+        found: Sequence[Any] = solved_pair(*arrays, lower=self.lower, check_finite=False)
         return found
 
-    def pullback(self, inputs: Sequence[Any], outputs: Sequence[Any], cotangents: Sequence[Any]) -> list[Any]:
+    def gradients(self, inputs: Arrays, outputs: Arrays, cotangents: Arrays) -> list[Any]:
         """Return the gradients; those of eigenvectors need eigenvalues that differ."""
-        if cotangents[0] is None and cotangents[1] is None:
-            return [None] * len(inputs)
         (w, v), (of_w, of_v) = outputs, zeros_for_none(outputs, cotangents)
         unit = eye(shape_i(w, 0), dtype=w.type.dtype)
         within = unit * of_w
@@ -63,6 +90,20 @@ class Eigh(CallbackOp):
                 of_b = of_b + 0.5 * (v * sum_over(along * unit, 0)) @ v.T
             found.append(-of_b)
         return [_as_read(gradient, self.lower) for gradient in found]
+
+
+def _solved(x: Any, lower: bool, driver: str, with_vectors: bool) -> tuple[Any, Any]:
+    """Return the eigenvalues and vectors by LAPACK's `driver`, called without SciPy's checks and queries.
+
+    Raises LinAlgError if it does not converge.
+    """
+    from scipy.linalg import get_lapack_funcs
+
+    (routine,) = get_lapack_funcs((("he" if x.dtype.kind == "c" else "sy") + driver,), (x,))
+    w, v, *_, info = routine(x, lower=lower, compute_v=with_vectors)
+    if info != 0:
+        raise np.linalg.LinAlgError(f"{driver} returned {info}")
+    return w, v
 
 
 def _as_read(gradient: Any, lower: bool) -> Any:
@@ -84,7 +125,8 @@ def eigh(a: Any, b: Any = None, lower: bool = True, UPLO: str | None = None, dri
 
 
 class Eigvalsh(CallbackOp):
-    """The eigenvalues of a symmetric matrix, ascending; of two matrices those with `A v = w B v`.
+    """The eigenvalues of a symmetric or hermitian matrix, ascending; of two matrices those with `A v = w B
+    v`.
 
     Only the `lower` or upper triangles are read.
     """
@@ -95,16 +137,19 @@ class Eigvalsh(CallbackOp):
         self.lower, self.generalized = bool(lower), bool(generalized)
         self.gufunc_signature = "(m,m),(m,m)->(m)" if self.generalized else "(m,m)->(m)"
 
+    def output_dtypes(self, dtype: str) -> Sequence[str]:
+        return [real_of(dtype)]
+
     def computed(self, *arrays: Any) -> Sequence[Any]:
-        from scipy.linalg import eigvalsh as solved
-
         if not arrays[0].size:
-            return (arrays[0][0:0].reshape(0),)
-        return (solved(*arrays, lower=self.lower, check_finite=False),)
+            return (arrays[0].real.reshape(0),)
+        if not self.generalized:
+            return _solved(arrays[0], self.lower, "evr", with_vectors=False)[:1]
+        from scipy.linalg import eigvalsh as solved_pair
 
-    def pullback(self, inputs: Sequence[Any], outputs: Sequence[Any], cotangents: Sequence[Any]) -> list[Any]:
-        if cotangents[0] is None:
-            return [None] * len(inputs)
+        return (solved_pair(*arrays, lower=self.lower, check_finite=False),)
+
+    def gradients(self, inputs: Arrays, outputs: Arrays, cotangents: Arrays) -> list[Any]:
         w, v = Eigh(self.lower, "evd", self.generalized)(*inputs)
         scaled = v * cotangents[0]
         found = [scaled @ v.T, -(scaled * w) @ v.T][: len(inputs)]

@@ -19,8 +19,8 @@ from engine.scalar.promotion import INTEGERS
 from engine.tensor.blockwise import batched, vectorize
 from engine.tensor.conversion import as_tensor_variable
 from engine.tensor.diagonal import identity_like, tril, triu
-from engine.tensor.linalg.callback_op import CallbackOp, zeros_for_none
-from engine.tensor.linalg.solvers import core_ndim_of, solve_triangular
+from engine.tensor.linalg.callback_op import Arrays, CallbackOp, zeros_for_none
+from engine.tensor.linalg.solvers import core_ndim_of, real_of, solve_triangular
 from engine.tensor.ordering import argsort
 from engine.tensor.type import tensor_type
 
@@ -41,7 +41,7 @@ class LU(CallbackOp):
         self.gufunc_signature = f"(m,n)->{first}(m,k),(k,n)"
 
     def output_dtypes(self, dtype: str) -> Sequence[str]:
-        first = [] if self.permute_l else ["int32" if self.p_indices else dtype]
+        first = [] if self.permute_l else ["int32" if self.p_indices else real_of(dtype)]
         return [*first, dtype, dtype]
 
     def computed(self, *arrays: Any) -> Sequence[Any]:
@@ -52,7 +52,7 @@ class LU(CallbackOp):
         )
         return found
 
-    def pullback(self, inputs: Sequence[Any], outputs: Sequence[Any], cotangents: Sequence[Any]) -> list[Any]:
+    def gradients(self, inputs: Arrays, outputs: Arrays, cotangents: Arrays) -> list[Any]:
         if cotangents[-1] is None and cotangents[-2] is None:
             return [None]
         rows, columns = inputs[0].type.shape
@@ -111,10 +111,8 @@ class LUFactor(CallbackOp):
         factors, pivots, info = getrf(arrays[0])
         return factors if info == 0 else np.full_like(factors, np.nan), pivots
 
-    def pullback(self, inputs: Sequence[Any], outputs: Sequence[Any], cotangents: Sequence[Any]) -> list[Any]:
+    def gradients(self, inputs: Arrays, outputs: Arrays, cotangents: Arrays) -> list[Any]:
         gradient, (factors, pivots) = cotangents[0], outputs
-        if gradient is None:
-            return [None]
         lower = tril(factors, -1) + identity_like(factors)
         found = _of_factors(lower, triu(factors), tril(gradient, -1), triu(gradient))
         return [found[pivot_to_permutation(pivots)]]

@@ -8,7 +8,7 @@ from typing import Any
 from engine.tensor.blockwise import batched
 from engine.tensor.creation import zeros_like
 from engine.tensor.joining import concatenate
-from engine.tensor.linalg.callback_op import CallbackOp
+from engine.tensor.linalg.callback_op import Arrays, CallbackOp
 from engine.tensor.shape import shape_i
 
 
@@ -16,6 +16,7 @@ class Expm(CallbackOp):
     """The exponential of a square matrix: the sum of its powers, each divided by the factorial."""
 
     __props__ = ()
+    takes_batches = True
     gufunc_signature = "(m,m)->(m,m)"
 
     def computed(self, *arrays: Any) -> Sequence[Any]:
@@ -23,13 +24,11 @@ class Expm(CallbackOp):
 
         return (exponential(arrays[0]),)
 
-    def pullback(self, inputs: Sequence[Any], outputs: Sequence[Any], cotangents: Sequence[Any]) -> list[Any]:
+    def gradients(self, inputs: Arrays, outputs: Arrays, cotangents: Arrays) -> list[Any]:
         """Follow Mathias, "A chain rule for matrix functions and applications", 1996: the derivative is a
         block of the exponential of a matrix of blocks.
         """
         gradient, n = cotangents[0], shape_i(inputs[0], 0)
-        if gradient is None:
-            return [None]
         x = inputs[0].T
         above, below = concatenate([x, gradient], 1), concatenate([zeros_like(x), x], 1)
         return [self(concatenate([above, below], 0))[:n, n:]]

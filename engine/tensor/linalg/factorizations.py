@@ -11,7 +11,14 @@ from engine.graph.apply import Apply
 from engine.graph.op import Op
 from engine.tensor.blockwise import batched
 from engine.tensor.diagonal import only_triangle
-from engine.tensor.linalg.solvers import as_square, check_square, failure, inv, solve_triangular
+from engine.tensor.linalg.solvers import (
+    as_square,
+    check_square,
+    failure,
+    inv,
+    real_of,
+    solve_triangular,
+)
 from engine.tensor.math import add, exp, mul
 from engine.tensor.products import dot
 from engine.tensor.shape import transpose
@@ -89,15 +96,17 @@ class SLogDet(Op):
 
     def make_node(self, x: Any) -> Apply:
         x = as_square("SLogDet", x)
-        return Apply(self, [x], [tensor_type(x.type.dtype, ()).make_variable() for _ in range(2)])
+        types = [tensor_type(dtype, ()) for dtype in (x.type.dtype, real_of(x.type.dtype))]
+        return Apply(self, [x], [type.make_variable() for type in types])
 
     def perform(self, node: Apply, inputs: Sequence[Any], output_storage: Sequence[list[Any]]) -> None:
         check_square("SLogDet", inputs[0])
         with np.errstate(invalid="ignore"):
             sign, logarithm = np.linalg.slogdet(inputs[0])
         if np.isnan(logarithm) or (sign == 0 and not np.isfinite(inputs[0]).all()):
-            sign = logarithm = np.full((), np.nan, inputs[0].dtype)
-        output_storage[0][0], output_storage[1][0] = np.asarray(sign), np.asarray(logarithm)
+            sign = logarithm = np.full((), np.nan)
+        for cell, output, value in zip(output_storage, node.outputs, (sign, logarithm), strict=True):
+            cell[0] = np.asarray(value, output.type.dtype)
 
     def pullback(self, inputs: Sequence[Any], outputs: Sequence[Any], cotangents: Sequence[Any]) -> list[Any]:
         if cotangents[1] is None:

@@ -12,7 +12,7 @@ from engine.graph.apply import Apply
 from engine.graph.op import Op
 from engine.tensor.conversion import as_tensor_variable
 from engine.tensor.elemwise import cast
-from engine.tensor.linalg.solvers import as_floats, inv, solve
+from engine.tensor.linalg.solvers import as_inexact, inv, real_of, solve
 from engine.tensor.math import mul
 from engine.tensor.rearranging import moveaxis
 from engine.tensor.shape import reshape, shape_i
@@ -30,18 +30,18 @@ class Lstsq(Op):
     __props__ = ()
 
     def make_node(self, x: Any, y: Any, rcond: Any) -> Apply:
-        x, y = as_floats(x, y)
-        rcond = cast(as_tensor_variable(rcond), x.type.dtype)
+        x, y = as_inexact(x, y)
+        dtype, real = x.type.dtype, real_of(x.type.dtype)
+        rcond = cast(as_tensor_variable(rcond), real)
         if x.type.ndim != 2 or y.type.ndim not in (1, 2) or rcond.type.ndim != 0:
             raise TypeError(
                 f"Applying {self} to {x.type}, {y.type} and {rcond.type}: it takes a matrix, a vector or a "
                 "matrix, and a number"
             )
-        dtype = x.type.dtype
         solution = tensor_type(dtype, (x.type.shape[1], *y.type.shape[1:]))
         rows, columns = x.type.shape
         size = None if rows is None or columns is None else min(rows, columns)
-        types = [solution, tensor_type(dtype, (None,)), tensor_type("int32", ()), tensor_type(dtype, (size,))]
+        types = [solution, tensor_type(real, (None,)), tensor_type("int32", ()), tensor_type(real, (size,))]
         return Apply(self, [x, y, rcond], [type.make_variable() for type in types])
 
     def perform(self, node: Apply, inputs: Sequence[Any], output_storage: Sequence[list[Any]]) -> None:

@@ -7,7 +7,7 @@ import operator
 from functools import reduce
 from typing import Any
 
-from engine.scalar.promotion import common
+from engine.scalar.promotion import COMPLEX, common
 from engine.tensor.axes import axes_of, numbers_of
 from engine.tensor.blockwise import vectorize
 from engine.tensor.conversion import as_tensor_variable
@@ -103,9 +103,13 @@ def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> A
             f"{len(axes)}: give one or two axes"
         )
     if ord is None or (ord == "fro" and len(axes) == 2) or (ord == 2 and len(axes) == 1):
-        return sqrt(sum_over(sqr(x), axes, keepdims=keepdims))
+        return sqrt(sum_over(sqr(_sizes(x)), axes, keepdims=keepdims))
     rule = _vector_norm if len(axes) == 1 else _matrix_norm
     return rule(x, ord, axes, keepdims)
+
+
+def _sizes(x: Any) -> Any:
+    return absolute(x) if x.type.dtype in COMPLEX else x
 
 
 def _axes_given(x: Any, axis: Any) -> tuple[int, ...]:

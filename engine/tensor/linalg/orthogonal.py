@@ -9,7 +9,7 @@ from engine.errors import NullGradientError
 from engine.tensor.blockwise import batched
 from engine.tensor.diagonal import tril
 from engine.tensor.joining import concatenate
-from engine.tensor.linalg.callback_op import CallbackOp, zeros_for_none
+from engine.tensor.linalg.callback_op import Arrays, CallbackOp, zeros_for_none
 from engine.tensor.linalg.solvers import solve_triangular
 from engine.tensor.math import minimum
 from engine.tensor.shape import shape_i
@@ -51,12 +51,10 @@ class QR(CallbackOp):
         found = factored(arrays[0], mode=self.mode, pivoting=self.pivoting, check_finite=False)
         return (*found[0], *found[1:]) if self.mode == "raw" else found
 
-    def pullback(self, inputs: Sequence[Any], outputs: Sequence[Any], cotangents: Sequence[Any]) -> list[Any]:
+    def gradients(self, inputs: Arrays, outputs: Arrays, cotangents: Arrays) -> list[Any]:
         """Follow Liao and others, "Differentiable programming tensor networks", 2019, appendix, and for
         more columns than rows Roberts and Roberts, "QR and LQ decomposition matrix backpropagation", 2020.
         """
-        if all(cotangent is None for cotangent in cotangents):
-            return [None]
         x = inputs[0]
         rows, columns = x.type.shape
         is_unsuited = self.mode == "full" and rows is not None and columns is not None and rows > columns

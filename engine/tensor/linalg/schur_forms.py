@@ -5,8 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from engine.tensor.blockwise import batched
+from engine.tensor.elemwise import cast
 from engine.tensor.linalg.callback_op import CallbackOp
+from engine.tensor.linalg.solvers import as_inexact, complex_of
 
 _SORTS = ("lhp", "rhp", "iuc", "ouc")
 
@@ -17,8 +21,17 @@ def _checked_sort(doing: str, sort: str | None) -> str | None:
     return sort
 
 
+def _as_output(doing: str, output: str, *matrices: Any) -> list[Any]:
+    """Return `matrices`, complex if the output is to be. Raises ValueError unless that is real or complex."""
+    if output not in ("real", "complex"):
+        raise ValueError(f"{doing}: output must be 'real' or 'complex', not {output!r}")
+    found = as_inexact(*matrices)
+    return [cast(m, complex_of(m.type.dtype)) for m in found] if output == "complex" else found
+
+
 class Schur(CallbackOp):
-    """T and Z with `x = Z @ T @ Z.T`, Z orthogonal and T upper triangular but for blocks of two rows.
+    """T and Z with `x = Z @ T @ Z*`, Z unitary and T upper triangular, but for blocks of two rows if x is
+    real.
 
     `sort` says which eigenvalues come first: those with a negative ("lhp") or other ("rhp") real part, or
     within ("iuc") or outside ("ouc") the unit circle.
@@ -39,58 +52,64 @@ class Schur(CallbackOp):
 
 
 def schur(A: Any, output: str = "real", sort: str | None = None) -> Any:
-    """Return T and Z with `A = Z @ T @ Z.T`, Z orthogonal and T upper triangular but for blocks of two rows.
+    """Return T and Z with `A = Z @ T @ Z*`, Z unitary, Z* its adjoint, and T upper triangular.
 
-    `sort` says which eigenvalues come first (see Schur). Leading axes are a batch. Raises NotImplementedError
-    for `output` "complex".
+    If A is real and `output` is not "complex", Z is real, and T has blocks of two rows. `sort` says which
+    eigenvalues come first (see Schur). Leading axes are a batch.
     """
-    _check_real("Decomposing by schur", output)
-    return batched(Schur(sort), A)
+    return batched(Schur(sort), *_as_output("Decomposing by schur", output, A))
 
 
 class QZ(CallbackOp):
-    """AA, BB, Q and Z with `A = Q @ AA @ Z.T` and `B = Q @ BB @ Z.T`, Q and Z orthogonal.
+    """AA, BB, Q and Z with `A = Q @ AA @ Z*` and `B = Q @ BB @ Z*`, Q and Z unitary.
 
-    BB is upper triangular, and AA but for blocks of two rows. `sort` says which quotients of eigenvalues come
-    first, as for Schur.
+    BB is upper triangular, and AA, but for blocks of two rows if both are real. `sort` says which quotients
+    of eigenvalues come first, as for Schur. With `return_eigenvalues` their numerators and denominators
+    follow BB.
     """
 
-    __props__ = ("sort",)
-    gufunc_signature = "(m,m),(m,m)->(m,m),(m,m),(m,m),(m,m)"
+    __props__ = ("sort", "return_eigenvalues")
 
-    def __init__(self, sort: str | None = None) -> None:
+    def __init__(self, sort: str | None = None, return_eigenvalues: bool = False) -> None:
         self.sort = _checked_sort("Making a QZ", sort)
+        self.return_eigenvalues = bool(return_eigenvalues)
+        values = "(m),(m)," if self.return_eigenvalues else ""
+        self.gufunc_signature = f"(m,m),(m,m)->(m,m),(m,m),{values}(m,m),(m,m)"
+
+    def output_dtypes(self, dtype: str) -> Sequence[str]:
+        values = [complex_of(dtype), dtype] if self.return_eigenvalues else []
+        return [dtype, dtype, *values, dtype, dtype]
 
     def computed(self, *arrays: Any) -> Sequence[Any]:
-        from scipy.linalg import ordqz
+        from scipy.linalg import ordqz as ordered
         from scipy.linalg import qz as decomposed
 
-        if self.sort is None:
+        if self.sort is None and not self.return_eigenvalues:
             found: Sequence[Any] = decomposed(*arrays, output="real", check_finite=False)
             return found
-        aa, bb, _, _, q, z = ordqz(*arrays, sort=self.sort, output="real", check_finite=False)
-        return aa, bb, q, z
+        aa, bb, alpha, beta, q, z = ordered(
+            *arrays, sort=self.sort or _keep_order, output="real", check_finite=False
+        )
+        return (aa, bb, alpha, beta, q, z) if self.return_eigenvalues else (aa, bb, q, z)
+
+
+def _keep_order(alpha: Any, beta: Any) -> Any:
+    """Return that all eigenvalues come first."""
+    return np.ones(len(alpha), bool)
 
 
 def qz(
     A: Any, B: Any, output: str = "real", sort: str | None = None, return_eigenvalues: bool = False
 ) -> Any:
-    """Return AA, BB, Q and Z with `A = Q @ AA @ Z.T` and `B = Q @ BB @ Z.T`, Q and Z orthogonal.
+    """Return AA, BB, Q and Z with `A = Q @ AA @ Z*` and `B = Q @ BB @ Z*`, Q and Z unitary, Z* the adjoint.
 
-    BB is upper triangular, and AA but for blocks of two rows. `sort` says which quotients of eigenvalues come
-    first (see Schur). Leading axes are a batch. Raises NotImplementedError for `output` "complex" and for
-    `return_eigenvalues`, which are complex.
+    AA and BB are upper triangular. If A and B are real and `output` is not "complex", all are real, and AA
+    has blocks of two rows. `sort` says which eigenvalues come first (see Schur); with `return_eigenvalues`
+    they follow BB, as numerators and denominators. Leading axes are a batch.
     """
-    _check_real("Decomposing by qz", output)
-    if return_eigenvalues:
-        raise NotImplementedError(
-            "Decomposing by qz: the eigenvalues are complex numbers, which there are none of"
-        )
-    return batched(QZ(sort), A, B)
+    return batched(QZ(sort, return_eigenvalues), *_as_output("Decomposing by qz", output, A, B))
 
 
-def _check_real(doing: str, output: str) -> None:
-    if output not in ("real", "complex"):
-        raise ValueError(f"{doing}: output must be 'real' or 'complex', not {output!r}")
-    if output == "complex":
-        raise NotImplementedError(f"{doing}: there are no complex numbers; give output='real'")
+def ordqz(A: Any, B: Any, sort: str | None = None, output: str = "real") -> Any:
+    """Return `qz` with the eigenvalues."""
+    return qz(A, B, output, sort, return_eigenvalues=True)

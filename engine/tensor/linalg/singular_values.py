@@ -10,7 +10,8 @@ import numpy as np
 from engine.errors import NullGradientError
 from engine.tensor.blockwise import batched
 from engine.tensor.diagonal import eye, identity_like
-from engine.tensor.linalg.callback_op import CallbackOp, zeros_for_none
+from engine.tensor.linalg.callback_op import Arrays, CallbackOp, zeros_for_none
+from engine.tensor.linalg.solvers import real_of
 from engine.tensor.math import abs as absolute
 from engine.tensor.math import lt, maximum, sub, switch
 from engine.tensor.shape import shape_i
@@ -26,25 +27,27 @@ class SVD(CallbackOp):
     """
 
     __props__ = ("full_matrices", "compute_uv")
+    takes_batches = True
 
     def __init__(self, full_matrices: bool = True, compute_uv: bool = True) -> None:
         self.full_matrices, self.compute_uv = bool(full_matrices), bool(compute_uv)
         vectors = ("(m,m)", "(n,n)") if self.full_matrices else ("(m,k)", "(k,n)")
         self.gufunc_signature = f"(m,n)->{vectors[0]},(k),{vectors[1]}" if self.compute_uv else "(m,n)->(k)"
 
+    def output_dtypes(self, dtype: str) -> Sequence[str]:
+        return [dtype, real_of(dtype), dtype] if self.compute_uv else [real_of(dtype)]
+
     def computed(self, *arrays: Any) -> Sequence[Any]:
         if self.compute_uv:
             return np.linalg.svd(arrays[0], self.full_matrices)
         return (np.linalg.svd(arrays[0], compute_uv=False),)
 
-    def pullback(self, inputs: Sequence[Any], outputs: Sequence[Any], cotangents: Sequence[Any]) -> list[Any]:
+    def gradients(self, inputs: Arrays, outputs: Arrays, cotangents: Arrays) -> list[Any]:
         """Follow Seeger and others, "Auto-differentiating linear algebra", 2017, and for matrices that are
         not square Townsend, "Differentiating the singular value decomposition", 2016.
 
         Gaps between singular values count as at least 1e-8: vectors of equal ones have no gradient.
         """
-        if all(cotangent is None for cotangent in cotangents):
-            return [None]
         of_s = cotangents[1 if self.compute_uv else 0]
         if not self.compute_uv or (cotangents[0] is None and cotangents[2] is None):
             u, _, vh = SVD(full_matrices=False)(inputs[0])
@@ -90,6 +93,7 @@ class MatrixPinv(CallbackOp):
     """The Moore-Penrose inverse of a matrix, which is symmetric if `hermitian`."""
 
     __props__ = ("hermitian",)
+    takes_batches = True
     gufunc_signature = "(m,n)->(n,m)"
 
     def __init__(self, hermitian: bool = False) -> None:
@@ -98,11 +102,9 @@ class MatrixPinv(CallbackOp):
     def computed(self, *arrays: Any) -> Sequence[Any]:
         return (np.linalg.pinv(arrays[0], hermitian=self.hermitian),)
 
-    def pullback(self, inputs: Sequence[Any], outputs: Sequence[Any], cotangents: Sequence[Any]) -> list[Any]:
+    def gradients(self, inputs: Arrays, outputs: Arrays, cotangents: Arrays) -> list[Any]:
         """Follow Golub and Pereyra, "The differentiation of pseudo-inverses", 1973, equation 4.12."""
         (x,), (z,), (gradient,) = inputs, outputs, cotangents
-        if gradient is None:
-            return [None]
         rows, columns = x @ z, z @ x
         found = -(z @ gradient.T @ z)
         found = found + z @ z.T @ gradient @ (identity_like(rows) - rows)

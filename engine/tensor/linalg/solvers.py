@@ -15,10 +15,11 @@ import numpy as np
 
 from engine.graph.apply import Apply
 from engine.graph.op import Op
-from engine.scalar.promotion import common
+from engine.scalar.promotion import COMPLEX, common
 from engine.tensor.blockwise import batched, vectorize
 from engine.tensor.conversion import as_tensor_variable
 from engine.tensor.diagonal import diagonal, eye, only_triangle
+from engine.tensor.elementary import conj
 from engine.tensor.elemwise import cast, dimshuffle
 from engine.tensor.math import add, mul, neg, true_div
 from engine.tensor.products import dot
@@ -43,7 +44,7 @@ class SolveBase(Op):
         return "(m,m),(m)->(m)" if self.b_ndim == 1 else "(m,m),(m,n)->(m,n)"
 
     def make_node(self, A: Any, b: Any) -> Apply:
-        A, b = as_floats(A, b)
+        A, b = as_inexact(A, b)
         A = as_square(str(self), A)
         if b.type.ndim != self.b_ndim:
             raise TypeError(
@@ -159,7 +160,7 @@ ASSUMPTIONS = (
     *("general", "gen", "positive definite", "pos", "symmetric", "sym", "hermitian", "her"),
     *("lower triangular", "upper triangular", "diagonal", "tridiagonal", "banded"),
 )
-_SHORT = {"general": "gen", "positive definite": "pos", "symmetric": "sym", "hermitian": "sym", "her": "sym"}
+_SHORT = {"general": "gen", "positive definite": "pos", "symmetric": "sym", "hermitian": "her"}
 
 
 def solve(
@@ -176,11 +177,11 @@ def solve(
 ) -> Any:
     """Return the solution of `a x = b`, or of `a.T x = b` if `transposed`; b is a vector or a matrix.
 
-    `assume_a` is "gen" (general), "pos" (symmetric positive definite) or "sym" (symmetric): only the triangle
-    that `lower` names is read; "lower triangular", "upper triangular", "diagonal", or "tridiagonal" or
-    "banded", which are solved as general ones. Without a solution, the result is NaN. `b_ndim` is 1 if the
-    last axis of b is a vector, 2 if the last two are a matrix; by default 2 if there are as many. Leading
-    axes are a batch. `overwrite_a`, `overwrite_b` and `check_finite` are ignored.
+    `assume_a` is "gen" (general), "pos" (positive definite), "sym" (symmetric) or "her" (hermitian): of these
+    three, only the triangle that `lower` names is read; "lower triangular", "upper triangular", "diagonal",
+    or "tridiagonal" or "banded", which are solved as general ones. Without a solution, the result is NaN.
+    `b_ndim` is 1 if the last axis of b is a vector, 2 if the last two are a matrix; by default 2 if there
+    are as many. Leading axes are a batch. `overwrite_a`, `overwrite_b` and `check_finite` are ignored.
     """
     a, b = as_tensor_variable(a), as_tensor_variable(b)
     short = _SHORT.get(assume_a.lower(), assume_a.lower())
@@ -188,14 +189,15 @@ def solve(
     if short in ("lower triangular", "upper triangular"):
         return solve_triangular(a, b, lower=short.startswith("lower"), trans=int(transposed), b_ndim=b_ndim)
     if short == "diagonal":
-        a, b = as_floats(a, b)
+        a, b = as_inexact(a, b)
         return _solved_diagonal(a, b, b_ndim)
     if short in ("tridiagonal", "banded"):
         short = "gen"
     if transposed:
         a, lower = matrix_transpose(a), not lower
-    if short == "sym":
-        a, short = vectorize(partial(_mirrored, lower=lower), "(m,m)->(m,m)")(a), "gen"
+    if short in ("sym", "her"):
+        whole = partial(_mirrored, lower=lower, is_hermitian=short == "her")
+        a, short = vectorize(whole, "(m,m)->(m,m)")(a), "gen"
     return batched(Solve(assume_a=short, lower=lower and short == "pos", b_ndim=b_ndim), a, b)
 
 
@@ -204,10 +206,10 @@ def _solved_diagonal(a: Any, b: Any, b_ndim: int) -> Any:
     return true_div(b, elements if b_ndim == 1 else expand_dims(elements, -1))
 
 
-def _mirrored(a: Any, lower: bool) -> Any:
-    """Return the symmetric matrix of which `a` has one triangle."""
+def _mirrored(a: Any, lower: bool, is_hermitian: bool) -> Any:
+    """Return the symmetric, or hermitian, matrix of which `a` has one triangle."""
     half = only_triangle(a, lower, halved=True)
-    return add(half, transpose(half))
+    return add(half, adjoint(half) if is_hermitian else transpose(half))
 
 
 def core_ndim_of(b: Any, b_ndim: int | None) -> int:
@@ -240,7 +242,7 @@ def solve_triangular(
     if trans not in (0, 1, 2, "N", "T", "C"):
         raise ValueError(f'Solving with trans={trans!r}: it must be 0, 1, 2, "N", "T" or "C"')
     if trans not in (0, "N"):
-        a, lower = matrix_transpose(a), not lower
+        a, lower = adjoint(a) if trans in (2, "C") else matrix_transpose(a), not lower
     op = SolveTriangular(lower=lower, unit_diagonal=unit_diagonal, b_ndim=core_ndim_of(b, b_ndim))
     return batched(op, a, b)
 
@@ -259,13 +261,13 @@ def cho_solve(
     """
     c, lower = c_and_lower
     b_ndim = core_ndim_of(as_tensor_variable(b), b_ndim)
-    halfway = solve_triangular(c, b, lower=lower, trans=0 if lower else 1, b_ndim=b_ndim)
-    return solve_triangular(c, halfway, lower=lower, trans=1 if lower else 0, b_ndim=b_ndim)
+    halfway = solve_triangular(c, b, lower=lower, trans="N" if lower else "C", b_ndim=b_ndim)
+    return solve_triangular(c, halfway, lower=lower, trans="C" if lower else "N", b_ndim=b_ndim)
 
 
 def inv(x: Any) -> Any:
     """Return the inverse of a square matrix; NaN if it is singular. Leading axes are a batch."""
-    (x,) = as_floats(x)
+    (x,) = as_inexact(x)
     if x.type.ndim < 2:
         x = as_square("inv", x)
     return solve(x, eye(shape_i(x, -1), dtype=x.type.dtype), b_ndim=2)
@@ -274,20 +276,40 @@ def inv(x: Any) -> Any:
 matrix_inverse = inv
 
 
-def as_floats(*values: Any) -> list[Any]:
-    """Return `values` as tensors of one float dtype: float32 if all are of up to 32 bits, or float64."""
+_DTYPES = {"float16": "float32", "float32": "float32", "complex64": "complex64", "complex128": "complex128"}
+
+
+def as_inexact(*values: Any) -> list[Any]:
+    """Return `values` as tensors of one dtype: float32 if all are floats of up to 32 bits, complex if one is.
+
+    All others become float64.
+    """
     tensors = [as_tensor_variable(value) for value in values]
-    dtype = common(tuple([tensor.type.dtype for tensor in tensors]))
-    found = "float32" if dtype in ("float16", "float32") else "float64"
-    return [cast(tensor, found) for tensor in tensors]
+    dtype = _DTYPES.get(common(tuple([tensor.type.dtype for tensor in tensors])), "float64")
+    return [cast(tensor, dtype) for tensor in tensors]
+
+
+def real_of(dtype: str) -> str:
+    """Return the dtype of the real parts of numbers of `dtype`."""
+    return {"complex64": "float32", "complex128": "float64"}.get(dtype, dtype)
+
+
+def complex_of(dtype: str) -> str:
+    """Return the dtype of complex numbers with real parts of the float or complex `dtype`."""
+    return {"float32": "complex64", "float64": "complex128"}.get(dtype, dtype)
+
+
+def adjoint(x: Any) -> Any:
+    """Return the complex conjugate of the matrices in the last two axes, transposed."""
+    return matrix_transpose(conj(x) if x.type.dtype in COMPLEX else x)
 
 
 def as_square(what: str, value: Any) -> Any:
-    """Return `value` as a float matrix.
+    """Return `value` as a matrix of floats or complex numbers.
 
     Raises TypeError unless it has 2 dimensions, and ValueError if its static shape is not square.
     """
-    (matrix,) = as_floats(value)
+    (matrix,) = as_inexact(value)
     if matrix.type.ndim != 2:
         raise TypeError(f"Applying {what} to {matrix.type}: it takes a matrix")
     rows, columns = matrix.type.shape

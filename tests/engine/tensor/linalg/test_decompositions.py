@@ -123,6 +123,80 @@ def test_results_are_scipys_and_of_the_types_that_the_graph_says(mode, kernels_o
             np.testing.assert_allclose(one, other, 1e-8, 1e-10, err_msg=what)
 
 
+def _complex(value):
+    """Return complex numbers for a real matrix: a hermitian one for a symmetric one."""
+    if value.shape[0] != value.shape[1] or not np.array_equal(value, value.T):
+        return value + 0.5j * value[::-1]
+    turned = np.triu(value, 1) / 2
+    return value + 1j * (turned - turned.T)
+
+
+@pytest.mark.parametrize("mode", ["FAST_RUN", "NUMPY"])
+def test_results_of_complex_matrices_are_scipys(mode, kernels_once):
+    cases = {
+        what: case for what, case in CASES.items() if not what.startswith(("lu_solve t", "solve_discrete_a"))
+    }
+    cases["eig"] = (L.eig, np.linalg.eig, [SQUARE])
+    cases["schur of reals"] = (
+        lambda x: L.schur(pt.real(x), output="complex"),
+        lambda x: linalg.schur(x.real, output="complex"),
+        [SQUARE],
+    )
+    cases["ordqz"] = (
+        lambda a, b: L.ordqz(a, b, "rhp"),
+        lambda a, b: linalg.ordqz(a, b, sort="rhp"),
+        [SQUARE, OTHER],
+    )
+    cases["cholesky"] = (L.cholesky, np.linalg.cholesky, [POSITIVE])
+    cases["cho_solve"] = (
+        lambda a, b: L.cho_solve((L.cholesky(a), True), b),
+        np.linalg.solve,
+        [POSITIVE, TALL],
+    )
+    cases["solve"] = (L.solve, np.linalg.solve, [SQUARE, TALL])
+    cases["hermitian"] = (
+        lambda a, b: L.solve(pt.triu(a), b, assume_a="her"),
+        np.linalg.solve,
+        [SYMMETRIC, TALL],
+    )
+    cases["slogdet"] = (lambda x: list(L.slogdet(x)), lambda x: list(np.linalg.slogdet(x)), [SQUARE])
+    cases["norms"] = (
+        lambda x: [L.norm(x), L.norm(x, 1), L.norm(x, 2)],
+        lambda x: [np.linalg.norm(x), np.linalg.norm(x, 1), np.linalg.norm(x, 2)],
+        [TALL],
+    )
+    outputs, counts, inputs, values = [], [], [], []
+    for function, _, arguments in cases.values():
+        own = [pt.tensor(None, "complex128", (None, None)) for _ in arguments]
+        found = _listed(function(*own))
+        outputs, inputs, values = outputs + found, inputs + own, values + [_complex(a) for a in arguments]
+        counts.append(len(found))
+    results = iter(engine.function(inputs, outputs, mode=mode)(*values))
+    for (what, (_, expected, arguments)), count in zip(cases.items(), counts, strict=True):
+        own = [next(results) for _ in range(count)]
+        for one, other in zip(own, _listed(expected(*map(_complex, arguments))), strict=True):
+            assert one.dtype.kind == np.asarray(other).dtype.kind, what
+            np.testing.assert_allclose(one, other, 1e-8, 1e-10, err_msg=what)
+
+
+def test_eigenvalues_of_a_pair_come_in_their_own_order():
+    a, b = pt.dmatrix("a"), pt.dmatrix("b")
+    aa, bb, alpha, beta, q, z = engine.function([a, b], L.qz(a, b, return_eigenvalues=True), mode="NUMPY")(
+        SQUARE, OTHER
+    )
+    for one, other in zip((aa, bb, q, z), linalg.qz(SQUARE, OTHER), strict=True):
+        np.testing.assert_allclose(one, other, 1e-8, 1e-10)
+    expected = np.sort_complex(linalg.eigvals(SQUARE, OTHER))
+    np.testing.assert_allclose(np.sort_complex(alpha / beta), expected, 1e-8)
+
+
+def test_complex_matrices_have_no_gradients():
+    x = pt.zmatrix("x")
+    for found in (L.expm(x), L.solve(x, x), L.cholesky(x), L.slogdet(x)[1], L.eigvalsh(x)):
+        with pytest.raises(NullGradientError, match="none of complex numbers"):
+            engine.grad(pt.abs(found).sum(), x)
+
+
 @pytest.mark.parametrize("what", CASES)
 def test_every_place_of_a_batch_has_the_result_of_its_matrices(what):
     function, _, arguments = CASES[what]
@@ -289,9 +363,6 @@ def test_what_is_not_defined_is_refused():
         lambda: L.solve(x, x, b_ndim=3),
     ):
         with pytest.raises(ValueError, match=r"\w+"):
-            made()
-    for made in (lambda: L.schur(x, output="complex"), lambda: L.qz(x, x, return_eigenvalues=True)):
-        with pytest.raises(NotImplementedError, match="complex"):
             made()
     for output in (L.svd(x)[0], L.qr(x, mode="raw")[0], L.qr(pt.tensor(None, "float64", (3, 2)))[0]):
         with pytest.raises(NullGradientError, match="Taking a gradient through"):
