@@ -10,7 +10,23 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import Any
 
-from engine.gradient.stable_logs import log1p_of, log_of, made_of, normalized, odds_of, softmax_ops
+from engine.gradient.stable_logs import (
+    first_of,
+    log1p_of,
+    log_of,
+    made_of,
+    normalized,
+    odds_of,
+    softmax_ops,
+)
+from engine.gradient.stable_products import (
+    cancelled,
+    exponential_power,
+    exponential_product,
+    exponential_quotient,
+    over_erfc,
+    reciprocal_of_sigmoid,
+)
 from engine.gradient.written_forms import (
     exponent_of,
     floats,
@@ -18,6 +34,7 @@ from engine.gradient.written_forms import (
     only,
     opposite,
     quotient,
+    root,
     root_of_square,
 )
 from engine.graph.apply import Apply
@@ -53,10 +70,11 @@ def leaves_of(
 ) -> list[Variable] | None:
     """Return the variables from which the stable `form` of `node` is computed in the graph of `nodes`.
 
-    Returns None if a variable in `asked` lies between these and `node`, where the form skips it.
+    Returns None if a variable in `asked` lies between these and `node`, where the form skips it. An input
+    of the graph that the form does not need cancels: its derivative is 0.
     """
     leaves = list(_upwards([form], lambda v: v.owner is None or v.owner in nodes or v in asked))
-    skipped = next(_upwards(node.inputs, lambda v: v in asked, leaves), None)
+    skipped = next(_upwards(node.inputs, lambda v: v in asked and v.owner is not None, leaves), None)
     return leaves if skipped is None else None
 
 
@@ -91,8 +109,8 @@ def _argument(v: Variable) -> Variable:
 
 
 def _quotient(v: Variable) -> Any:
-    """Return the form of c / (1 + exp(x)), c * exp(x) / (1 + exp(x)), sigmoid(x) / (1 - sigmoid(x)) or
-    exp(x) / sum(exp(x)).
+    """Return the form of c / (1 + exp(x)), c * exp(x) / (1 + exp(x)), sigmoid(x) / (1 - sigmoid(x)),
+    exp(x) / sum(exp(x)), or one of stable_products.
     """
     above, below = quotient(v)
     if below is None:
@@ -100,6 +118,10 @@ def _quotient(v: Variable) -> Any:
     x = one_plus_exp(below)
     if x is not None:
         return _multiple_of_sigmoid(above, x)
+    for form in (exponential_quotient, reciprocal_of_sigmoid, over_erfc, cancelled):
+        found = form(above, below)
+        if found is not None:
+            return found
     if above is None:
         return None
     found = normalized(v)
@@ -126,23 +148,34 @@ def _orders(product: Variable) -> list[tuple[Variable, Variable]]:
 
 
 def _sqrt(v: Variable) -> Any:
-    """Return the form of sqrt(x**2)."""
-    return made_of(root_of_square(_argument(v)), absolute)
+    """Return the form of sqrt(x**2) or sqrt(exp(x))."""
+    x = _argument(v)
+    return first_of(made_of(root_of_square(x), absolute), exponential_power(x, 0.5))
 
 
 def _sqr(v: Variable) -> Any:
-    """Return the form of sqrt(x)**2."""
-    x = only(_argument(v), exponential.sqrt)
+    """Return the form of sqrt(x)**2 or exp(x)**2."""
+    power = exponential_power(_argument(v), 2.0)
+    if power is not None:
+        return power
+    x = root(_argument(v))
     return made_of(x, lambda x: switch(ge(x, 0), x, float("nan")))
 
 
 def _pow(v: Variable) -> Any:
-    """Return the form of (1 + exp(x))**-1, (x**2)**0.5 or sqrt(x)**2."""
+    """Return the form of (1 + exp(x))**-1, (x**2)**0.5, sqrt(x)**2 or exp(x)**4."""
     assert v.owner is not None
-    exponent = scalar_value(v.owner.inputs[1])
+    base, exponent = v.owner.inputs[0], scalar_value(v.owner.inputs[1])
+    if exponent is None:
+        return None
     if exponent == -1:
         return _quotient(v)
-    return _sqrt(v) if exponent == 0.5 else _sqr(v) if exponent == 2 else None
+    return _sqrt(v) if exponent == 0.5 else _sqr(v) if exponent == 2 else exponential_power(base, exponent)
+
+
+def _expm1(v: Variable) -> Any:
+    """Return the form of expm1(softplus(x))."""
+    return made_of(only(_argument(v), exponential.softplus), exp)
 
 
 _FORMS: dict[type[ScalarOp], Callable[[Variable], Any]] = {
@@ -150,6 +183,8 @@ _FORMS: dict[type[ScalarOp], Callable[[Variable], Any]] = {
     exponential.Log1p: _log1p,
     arithmetic.TrueDiv: _quotient,
     arithmetic.Reciprocal: _quotient,
+    arithmetic.Mul: exponential_product,
+    exponential.Expm1: _expm1,
     arithmetic.Sqr: _sqr,
     exponential.Sqrt: _sqrt,
     exponential.Pow: _pow,

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from functools import reduce
 from typing import Any
 
+from engine.gradient.stable_products import exponential_form, log_of_product
 from engine.gradient.written_forms import (
     beside,
     exponent_of,
@@ -29,13 +30,16 @@ from engine.graph.apply import Apply
 from engine.graph.user_ops import is_user_op
 from engine.graph.variables import Variable
 from engine.scalar import arithmetic, comparison, exponential
-from engine.scalar.gamma import erf, erfc
+from engine.scalar.gamma import erf, erfc, gamma
 from engine.tensor.elemwise import DimShuffle, dimshuffle
+from engine.tensor.linalg.factorizations import SLogDet
 from engine.tensor.matching import DEEPEST, dtype_of, is_alike, operands_of, tensor_type_of
 from engine.tensor.math import (
     TAIL_OF_ERFC,
     add,
     eq,
+    gammaln,
+    ge,
     log,
     log1mexp,
     log_erfc,
@@ -85,10 +89,12 @@ def log_of(v: Variable, steps: int = DEEPEST) -> Any:
 
 
 def _log_of_function(v: Variable) -> Any:
-    """Return the form of log(exp(x)), log(expm1(x)), log(-expm1(x)), log(erfc(x)) or log(sigmoid(x))."""
+    """Return the form of log(exp(x)), log(expm1(x)), log(-expm1(x)), log(erfc(x)), log(sigmoid(x)),
+    log(gamma(x)), log(det(x)), log(prod(x)), or of products, quotients and powers of exponentials.
+    """
     x = only(v, exponential.expm1)
     if x is not None:
-        return made_of(x, _log_expm1)
+        return first_of(only(x, exponential.softplus), _log_expm1(x))
     minus = negated(v)
     x = None if minus is None else only(minus, exponential.expm1)
     if x is not None:
@@ -98,7 +104,28 @@ def _log_of_function(v: Variable) -> Any:
     x = only(v, erfc)
     if x is not None:
         return _log_of_erfc(x)
-    return first_of(exponent_of(v), made_of(log_odds(v), _log_sigmoid))
+    x = only(v, gamma)
+    if x is not None:
+        return switch(ge(v, 0), gammaln(x), float("nan"))
+    return first_of(
+        exponent_of(v),
+        made_of(exponential_form(v), exponent_of),
+        made_of(log_odds(v), _log_sigmoid),
+        _log_of_determinant(v),
+        log_of_product(v),
+    )
+
+
+def _log_of_determinant(v: Variable) -> Any:
+    """Return the form of log(det(x)) or log(abs(det(x))); a determinant is sign * exp(logarithm)."""
+    magnitude = only(v, arithmetic.abs)
+    operands = floats(v if magnitude is None else magnitude, arithmetic.mul)
+    if operands is None or operands[0].owner is None or not isinstance(operands[0].owner.op, SLogDet):
+        return None
+    logarithm = exponent_of(operands[1])
+    if logarithm is None or logarithm.owner is not operands[0].owner:
+        return None
+    return logarithm if magnitude is not None else switch(ge(operands[0], 0), logarithm, float("nan"))
 
 
 def _log_sigmoid(x: Any) -> Any:

@@ -116,6 +116,23 @@ def root_of_square(v: Variable) -> Any:
     return operands[0] if operands is not None and is_alike(*operands) else None
 
 
+def base_and_exponent(v: Variable) -> tuple[Any, float]:
+    """Return x and k if `v` is x**k for a number k, in any notation; otherwise None and 1."""
+    for found, exponent in ((only(v, arithmetic.sqr), 2.0), (only(v, exponential.sqrt), 0.5)):
+        if found is not None:
+            return found, exponent
+    operands = floats(v, exponential.pow)
+    value = None if operands is None else scalar_value(operands[1])
+    return (None, 1.0) if operands is None or value is None else (operands[0], float(value))
+
+
+def root(v: Variable) -> Any:
+    """Return x if `v` is the square root of x; otherwise None."""
+    found = only(v, exponential.sqrt)
+    operands = floats(v, exponential.pow) if found is None else None
+    return operands[0] if operands is not None and scalar_value(operands[1]) == 0.5 else found
+
+
 def is_number(v: Any, holds: Callable[[float], bool]) -> bool:
     """Return True if `v` is a constant of one element for which `holds` is true."""
     value = None if v is None else scalar_value(v)

@@ -6,12 +6,17 @@ exact arithmetic.
 
 from __future__ import annotations
 
+import math
+
 from engine.gradient.stable_forms import STABILIZED, stable_form
 from engine.graph import Apply, FunctionGraph, Variable
-from engine.rewriting.elementwise_pattern import ElementwisePattern
+from engine.rewriting.elementwise_pattern import ElementwisePattern, apply_scalar
+from engine.rewriting.passes.arithmetic import as_output
 from engine.rewriting.rewriters import node_rewriter
 from engine.scalar import add, erf, erfc, exp, expm1, log, log1p, mul, neg, sigmoid, sub
-from engine.tensor.elemwise import elemwise
+from engine.scalar.promotion import COMPILED_FLOATS
+from engine.tensor.elemwise import cast, elemwise
+from engine.tensor.matching import dtype_of, operands_of, scalar_value
 
 
 @node_rewriter([elemwise(op) for op in STABILIZED])
@@ -21,8 +26,38 @@ def local_stable_form(fgraph: FunctionGraph, node: Apply) -> list[Variable] | No
     return None if form is None else [form]
 
 
+@node_rewriter([elemwise(add), elemwise(sub)])
+def local_sum_of_constants(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
+    """(x + c) + d -> x + (c + d), with any signs: x alone where the constants cancel."""
+    outer = _shifted(node.outputs[0])
+    inner = None if outer is None else _shifted(outer[1])
+    if outer is None or inner is None:
+        return None
+    sign, number = outer[0] * inner[0], outer[0] * inner[2] + outer[2]
+    if not math.isfinite(number):
+        return None
+    x = inner[1] if sign > 0 else apply_scalar(neg, inner[1])
+    return as_output(apply_scalar(add, x, cast(number, dtype_of(x))) if number else x, node)
+
+
+def _shifted(v: Variable) -> tuple[int, Variable, float] | None:
+    """Return (s, x, c) if `v` is s * x + c, for a sign s and a finite number c, all floats of one dtype."""
+    terms, difference = operands_of(v, add), operands_of(v, sub)
+    operands = terms or difference
+    if operands is None or dtype_of(v) not in COMPILED_FLOATS:
+        return None
+    if any(dtype_of(operand) != dtype_of(v) for operand in operands):
+        return None
+    (first, second), is_sum = operands, terms is not None
+    one, other = scalar_value(first), scalar_value(second)
+    if other is not None and one is None:
+        return 1, first, other if is_sum else -other
+    return None if one is None or other is not None else (1 if is_sum else -1, second, one)
+
+
 STABILIZE = (
     local_stable_form,
+    local_sum_of_constants,
     ElementwisePattern("local_log1p", (log, (add, 1, "x")), (log1p, "x")),
     ElementwisePattern("local_log_1m", (log, (sub, 1, "x")), (log1p, (neg, "x"))),
     ElementwisePattern("local_expm1", (sub, (exp, "x"), 1), (expm1, "x")),

@@ -84,7 +84,39 @@ LOGS = [
         lambda x: -hazard(x),
     ),
 ]
-CASES = [(build, FAR, value, slope) for build, value, slope in SIGMOIDS] + LOGS
+POSITIVE = np.array([1e-200, 1e-10, 0.3, 1.0, 5.5, 40.0, 800.0])
+NEAR = np.array([-700.0, -300.0, -1.0, -1e-18, 0.0, 1e-18, 2.5, 300.0, 700.0])
+PRODUCTS = [
+    (lambda x: pt.exp(x) * pt.exp(-x), FAR, np.ones_like, np.zeros_like),
+    (lambda x: pt.exp(x) / pt.exp(0.5 * x), FAR, lambda x: np.exp(x / 2), lambda x: np.exp(x / 2) / 2),
+    (lambda x: 1 / pt.exp(x), NEAR, lambda x: np.exp(-x), lambda x: -np.exp(-x)),
+    (lambda x: 1 / pt.sigmoid(x), NEAR, lambda x: 1 + np.exp(-x), lambda x: -np.exp(-x)),
+    (lambda x: pt.log(pt.exp(x) ** 2), FAR, lambda x: 2 * x, lambda x: np.full_like(x, 2)),
+    (lambda x: pt.log(pt.sqrt(pt.exp(x))), FAR, lambda x: x / 2, lambda x: np.full_like(x, 0.5)),
+    (lambda x: pt.log(pt.exp(x) ** 4.0), FAR, lambda x: 4 * x, lambda x: np.full_like(x, 4)),
+    (lambda x: pt.log(pt.exp(x) * pt.exp(2 * x)), FAR, lambda x: 3 * x, lambda x: np.full_like(x, 3)),
+    (lambda x: pt.log(pt.expm1(pt.softplus(x))), FAR, lambda x: x, np.ones_like),
+    (lambda x: (x**0.5) ** 2, POSITIVE, lambda x: x, np.ones_like),
+    (lambda x: 1e200 * x * (x + 2e200) / (x + 2e200), POSITIVE, lambda x: 1e200 * x, lambda x: 1e200 + 0 * x),
+    (lambda x: pt.log(pt.gamma(x)), POSITIVE, sp.gammaln, sp.psi),
+    (
+        lambda x: pt.exp(-x * x) / pt.erfc(x),
+        np.array([-40.0, -1.0, 0.0, 1.0, 20.0, 40.0]),
+        lambda x: 1 / sp.erfcx(x),
+        lambda x: np.where(
+            x > 0, 2 / np.sqrt(np.pi) / sp.erfcx(x) ** 2 - 2 * x / sp.erfcx(x), _slope_below(np.minimum(x, 0))
+        ),
+    ),
+    (lambda x: pt.log(pt.prod(pt.exp(x))) + 0 * x, FAR, lambda x: np.full_like(x, x.sum()), None),
+    (lambda x: pt.log(pt.prod(x)) + 0 * x, POSITIVE, lambda x: np.full_like(x, np.log(x).sum()), None),
+]
+CASES = [(build, FAR, value, slope) for build, value, slope in SIGMOIDS] + LOGS + PRODUCTS
+
+
+def _slope_below(x):
+    """The slope of exp(-x**2) / erfc(x) where x is not positive."""
+    ratio = np.exp(-(x**2)) / sp.erfc(x)
+    return 2 / np.sqrt(np.pi) * ratio**2 - 2 * x * ratio
 
 
 def _log_erfc(x):
@@ -97,7 +129,7 @@ def test_values_and_gradients_are_right_at_extreme_points(number):
     x = pt.dvector("x")
     outputs = [build(x), grad(pt.sum(build(x)), x)]
     with np.errstate(all="ignore"):
-        due = [None if value is None else value(points), slope(points)]
+        due = [None if f is None else f(points) for f in (value, slope)]
     (unrewritten,) = evaluate([x], outputs[1:], [points])
     found = engine.function([x], outputs, mode=REWRITTEN)(points)
     for expected, result in zip([*due, due[1]], [*found, unrewritten], strict=True):
@@ -264,3 +296,46 @@ class Shifted(engine.graph.Op):
 def test_an_op_of_a_users_is_not_asked_for_its_logarithm():
     x = pt.dvector("x")
     assert grad(pt.sum(pt.log(Shifted()(x))), x).type == x.type
+
+
+def test_what_cancels_has_no_gradient_and_is_connected():
+    x, y = pt.dvector("x"), pt.dvector("y")
+    f = engine.function([x, y], grad((x * y / y).sum(), [x, y]))
+    np.testing.assert_array_equal(f([2.0], [0.0]), [[1.0], [0.0]])
+    inner = y * 3
+    g = engine.function([x, y], grad((x * inner / inner).sum(), inner))
+    np.testing.assert_allclose(g([2.0], [5.0]), [0.0], atol=1e-16)
+
+
+def test_logarithms_of_determinants_do_not_overflow():
+    m = pt.dmatrix("m")
+    large, negative = np.eye(200) * 1e10, -np.eye(201) * 1e10
+    log_det, log_abs = pt.log(pt.linalg.det(m)), pt.log(pt.abs(pt.linalg.det(m)))
+    f = engine.function([m], [log_det, log_abs, grad(log_det, m)])
+    value, magnitude, slope = f(large)
+    np.testing.assert_allclose([value, magnitude], 200 * np.log(1e10), rtol=1e-14)
+    np.testing.assert_allclose(slope, np.eye(200) * 1e-10, rtol=1e-14)
+    assert np.isnan(f(negative)[0])
+    np.testing.assert_allclose(f(negative)[1], 201 * np.log(1e10), rtol=1e-14)
+    diagonal = pt.log(pt.prod(pt.diagonal(pt.linalg.cholesky(m))))
+    np.testing.assert_allclose(engine.function([m], diagonal)(large), 100 * np.log(1e10), rtol=1e-14)
+
+
+def test_the_logarithm_of_a_negative_product_is_nan_and_of_a_positive_one_is_not():
+    x = pt.dvector("x")
+    f = engine.function([x], pt.log(pt.prod(x)))
+    assert f([-2.0, -3.0]) == pytest.approx(np.log(6.0))
+    assert np.isnan(f([-2.0, 3.0]))
+    assert f([0.0, -3.0]) == -np.inf
+    assert np.isnan(f([np.nan, 2.0]))
+
+
+def test_exponentials_of_a_column_and_a_row_are_multiplied_as_written():
+    column, row = pt.tensor("column", shape=(None, 1)), pt.tensor("row", shape=(1, None))
+    f = engine.function([column, row], pt.exp(column) * pt.exp(row), mode=REWRITTEN)
+    names = [str(node.op) for node in f.maker.fgraph.toposort()]
+    assert sum("exp" in name for name in names) >= 1
+    assert not any(
+        name == "exp" and node.outputs[0].type.shape == (None, None)
+        for name, node in zip(names, f.maker.fgraph.toposort(), strict=True)
+    )

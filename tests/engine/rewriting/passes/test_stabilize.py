@@ -1,6 +1,7 @@
 import numpy as np
 import pytest
 
+import engine
 import engine.tensor as pt
 
 BUILDS = [
@@ -75,3 +76,25 @@ def test_a_pattern_with_one_variable_twice_needs_the_same_variable_twice(rewritt
         np.array([1.0, 2.0]), np.array([0.0, 1.0])
     )
     assert graph.ops == ["neg", "sigmoid", "exp", "mul"]
+
+
+@pytest.mark.parametrize(
+    ("build", "due"),
+    [
+        (lambda x: (1 + x) - 1, lambda x: x),
+        (lambda x: 1 - (1 - x), lambda x: x),
+        (lambda x: (3 - x) - 3, lambda x: -x),
+        (lambda x: (x + 1e20) + (-1e20), lambda x: x),
+        (lambda x: (x - 2.5) + 1, lambda x: x - 1.5),
+    ],
+)
+def test_constants_of_sums_are_added_first(build, due):
+    x = pt.dvector("x")
+    points = np.array([1e-300, -1e-20, 0.3, 5.0])
+    np.testing.assert_array_equal(engine.function([x], build(x))(points), due(points))
+
+
+def test_constants_of_sums_whose_sum_overflows_stay():
+    x = pt.dvector("x")
+    f = engine.function([x], (x + 1.5e308) + 1.5e308)
+    np.testing.assert_array_equal(f([-1.5e308, 0.0]), [1.5e308, np.inf])
