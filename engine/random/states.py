@@ -5,7 +5,8 @@
               PCG64, PCG64DXSM: the low and high words of state and of inc, has_uint32, uinteger
               Philox: 4 words of counter, 2 of key, 4 of buffer, buffer_pos, has_uint32, uinteger
               SFC64: 4 words of state, has_uint32, uinteger
-    seeds  := JSON of [entropy, spawn_key, pool_size, n_children_spawned], the generator's SeedSequence
+    seeds  := JSON of [entropy, spawn_key, pool_size, n_children_spawned], the generator's SeedSequence, or of
+              null if it has none, as the bit generator of a RandomState
 
 The tag is TAG plus the number of the bit generator in BIT_GENERATORS.
 """
@@ -36,13 +37,13 @@ def vector_of(generator: Generator) -> Vector:
     """
     bits = generator.bit_generator
     kind, seeds = type(bits), bits.seed_seq
-    if kind not in BIT_GENERATORS or type(seeds) is not SeedSequence:
+    if kind not in BIT_GENERATORS or not (seeds is None or type(seeds) is SeedSequence):
         raise TypeError(
             f"Using {generator}: its bit generator is a {kind.__module__}.{kind.__name__} on a "
             f"{type(seeds).__name__}; use {', '.join(each.__name__ for each in BIT_GENERATORS)} of "
             "numpy.random on a SeedSequence"
         )
-    origin = json.dumps(_described(seeds)).encode()
+    origin = json.dumps(None if seeds is None else _described(seeds)).encode()
     words = [TAG + BIT_GENERATORS.index(kind), *_state_words(kind, bits.state), len(origin)]
     padded = origin + bytes(-len(origin) % 8)
     return np.array([*words, *np.frombuffer(padded, "<u8").tolist()], "uint64")
@@ -54,10 +55,14 @@ def generator_of(vector: Vector) -> Generator:
     kind = _kind(vector, words)
     end = 1 + _WORDS[kind]
     origin = vector[end + 1 :].astype("<u8").tobytes()[: words[end]]
-    entropy, spawn_key, pool_size, spawned = json.loads(origin)
-    seeds = SeedSequence(entropy, spawn_key=tuple(spawn_key), pool_size=pool_size, n_children_spawned=spawned)
-    bits = kind(seeds)
-    bits.state = {"bit_generator": kind.__name__, **_state(kind, words[1:end])}
+    state = {"bit_generator": kind.__name__, **_state(kind, words[1:end])}
+    described = json.loads(origin)
+    if described is None:
+        bits = kind(0)
+        bits.__setstate__((state, None))
+    else:
+        bits = kind(_seeds(*described))
+        bits.state = state
     return Generator(bits)
 
 
@@ -113,6 +118,10 @@ def _described(seeds: SeedSequence) -> list[Any]:
         entropy = int(entropy) if np.ndim(entropy) == 0 else [int(item) for item in entropy]
     spawn_key = [int(item) for item in seeds.spawn_key]
     return [entropy, spawn_key, int(seeds.pool_size), int(seeds.n_children_spawned)]
+
+
+def _seeds(entropy: Any, spawn_key: list[int], pool_size: int, spawned: int) -> SeedSequence:
+    return SeedSequence(entropy, spawn_key=tuple(spawn_key), pool_size=pool_size, n_children_spawned=spawned)
 
 
 def _state_words(kind: type, state: Any) -> list[int]:

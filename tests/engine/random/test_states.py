@@ -28,6 +28,18 @@ def test_a_generator_made_of_a_state_draws_and_spawns_as_the_first(generator):
     assert np.array_equal(vector_of(copy), vector_of(generator))
 
 
+@pytest.mark.parametrize("seeds", [None, 2**90, np.array([3, 4], "uint32"), SeedSequence(5, pool_size=8)])
+def test_seeds_of_every_kind_are_kept(seeds):
+    bits = np.random.RandomState(3)._bit_generator if seeds is None else np.random.PCG64(seeds)
+    generator = Generator(bits)
+    copy = generator_of(vector_of(generator))
+    assert _numbers(copy) == _numbers(generator)
+    if seeds is None:
+        assert copy.bit_generator.seed_seq is None
+    else:
+        assert _numbers(copy.spawn(1)[0]) == _numbers(generator.spawn(1)[0])
+
+
 def test_a_copy_shares_nothing_with_the_first(generator):
     before = vector_of(generator)
     _numbers(custom_rng_deepcopy(generator))
