@@ -11,9 +11,10 @@ from engine.graph.reference import evaluate
 from engine.graph.traversal import applys_between, graph_inputs
 from engine.graph.user_ops import needs_python
 from engine.graph.variables import Constant, Variable
+from engine.tensor.common_shape import broadcast_shape
 from engine.tensor.conversion import as_tensor_variable, constant, number
 from engine.tensor.none_type import NoneConst, NoneTypeT
-from engine.tensor.rearranging import broadcast_shape, broadcast_to, shape_padleft
+from engine.tensor.rearranging import broadcast_to, shape_padleft
 from engine.tensor.shape import MakeVector, lengths_of, shape_i
 from engine.tensor.type import is_data
 

@@ -20,6 +20,7 @@ _NAMES = {
     "bitwise_or bitwise_xor bitwise_not isfinite isposinf isneginf isclose allclose",
     "engine.tensor.conditional": "ifelse",
     "engine.tensor.checks": "SpecifyShape specify_shape",
+    "engine.tensor.common_shape": "broadcast_shape broadcast_shape_iter",
     "engine.tensor.constants": "pi e euler_gamma inf nan newaxis",
     "engine.tensor.contractions": "dense_dot tensordot vecdot matvec vecmat",
     "engine.tensor.creation": "empty empty_like",
@@ -42,7 +43,7 @@ _NAMES = {
     "engine.tensor.quantifiers": "all any",
     "engine.tensor.rearranging": "moveaxis swapaxes matrix_transpose shape_padleft shape_padright "
     "shape_padaxis atleast_Nd atleast_1d atleast_2d atleast_3d is_flat broadcast_to broadcast_arrays "
-    "broadcast_shape flip roll repeat tile horizontal_stack vertical_stack stacklists join_dims "
+    "flip roll repeat tile horizontal_stack vertical_stack stacklists join_dims "
     "split_dims slice_at_axis",
     "engine.tensor.single_numbers": "ScalarFromTensor TensorFromScalar scalar_from_tensor tensor_from_scalar",
     "engine.tensor.searching": "SearchsortedOp searchsorted take take_along_axis nonzero_values compress "

@@ -111,16 +111,6 @@ def _repeated_like(x: Any, other: Any) -> Any:
     return x if is_same else alloc(x, *lengths)
 
 
-def broadcast_shape(*arrays: Any, arrays_are_shapes: bool = False) -> tuple[Any, ...]:
-    """Return the lengths that the arguments have when they are broadcast, 0-d int64s.
-
-    The arguments are tensors or, with `arrays_are_shapes`, shapes. Raises ValueError if they do not fit.
-    """
-    tensors = [alloc(False, *lengths_of(each)) for each in arrays] if arrays_are_shapes else arrays
-    found = broadcast_arrays(*tensors)
-    return tuple(shape_i(found[0], axis) for axis in range(found[0].type.ndim)) if found else ()
-
-
 def flip(x: Any, axis: Any = None) -> Any:
     """Return `x` with the order of elements reversed along `axis`, one or several, or along all (None)."""
     x = as_tensor_variable(x)
@@ -155,10 +145,10 @@ def repeat(x: Any, repeats: Any, axis: int | None = None) -> Any:
         x, axis = flatten(x), 0
     place = axis_of(f"Repeating elements of {x}", axis, x.type.ndim)
     times = as_tensor_variable(repeats)
-    if times.type.ndim > 1 or times.type.dtype not in _COUNTS:
-        raise ValueError(
-            f"Repeating elements: {times} of type {times.type} is neither a number nor a vector of them"
-        )
+    if times.type.ndim > 1:
+        raise ValueError(f"Repeating elements {times} times, of type {times.type}: give a number or a vector")
+    if times.type.dtype not in _COUNTS:
+        raise TypeError(f"Repeating elements {times} times, of type {times.type}: give integers below uint64")
     if isinstance(times, Constant) and times.type.shape == (x.type.shape[place],) and times.data.size:
         times = as_tensor_variable(times.data[:1]) if np.ptp(times.data) == 0 else times
     if times.type.broadcastable == (True,):

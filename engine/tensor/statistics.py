@@ -6,6 +6,7 @@ from typing import Any
 
 from engine.scalar.promotion import INEXACT, INTEGERS
 from engine.tensor.axes import axis_of, normalize_axis
+from engine.tensor.checks import Assert
 from engine.tensor.conversion import as_tensor_variable
 from engine.tensor.creation import ones_like, zeros
 from engine.tensor.elemwise import cast, dimshuffle
@@ -14,9 +15,11 @@ from engine.tensor.joining import concatenate
 from engine.tensor.math import add, eq, floor_div, ge, maximum, mod, neq, sub, switch, true_div
 from engine.tensor.ordering import argmax, sort
 from engine.tensor.products import dot
+from engine.tensor.quantifiers import all as all_over
 from engine.tensor.reduction import max as largest
 from engine.tensor.reduction import mean
 from engine.tensor.shape import reshape, shape_i, size_over, squeeze
+from engine.tensor.slicing import as_position
 
 
 def diff(x: Any, n: int = 1, axis: int = -1) -> Any:
@@ -93,12 +96,15 @@ def bincount(x: Any, weights: Any = None, minlength: Any = None, assert_nonneg: 
     """Return how often each of 0, 1, ... up to the largest element is in the vector `x`, or the sums of their
     `weights`.
 
-    The result has at least `minlength` elements. Negative elements raise IndexError, always.
+    The result has at least `minlength` elements. Negative elements raise IndexError; AssertionError with
+    `assert_nonneg`.
     """
     x = as_tensor_variable(x)
-    if x.type.ndim != 1 or x.type.dtype not in INTEGERS or x.type.dtype == "uint64":
-        raise TypeError(f"Counting {x} of type {x.type}: it must be a vector of integers below uint64")
-    counted = cast(x, "int64")
+    if x.type.ndim != 1 or x.type.dtype not in INTEGERS:
+        raise TypeError(f"Counting {x} of type {x.type}: it must be a vector of integers")
+    counted = as_position(x)
+    if assert_nonneg:
+        counted = Assert("Counting elements: one is negative")(counted, all_over(ge(counted, 0)))
     # With an element of -1 in front there is a largest element of an empty vector, too.
     length = add(largest(concatenate([as_tensor_variable([-1]), counted])), 1)
     if minlength is not None:

@@ -7,6 +7,7 @@ is never read. Its names are those of the engine's modules in `ENGINE`; the othe
 from __future__ import annotations
 
 import pkgutil
+import struct
 import sys
 from collections.abc import Iterator, Sequence
 from importlib import import_module
@@ -60,8 +61,23 @@ ENGINE: dict[str, tuple[str, ...]] = {
 """The engine's modules by those of PyTensor's, which stand for the ones below them too. A name that ends
 with a dot stands for all modules of that package."""
 
-OWN: dict[str, Any] = {"config": config, "__version__": "engine"}
-"""The modules that the shim has itself."""
+
+def old_np_unique(
+    x: Any, index: bool = False, inverse: bool = False, counts: bool = False, axis: Any = None
+) -> Any:
+    """Return what numpy's `unique` returned before release 2.0: the inverse as a vector."""
+    found = np.unique(x, index, inverse, counts, axis=axis)
+    return (found[0], *map(np.ravel, found[1:])) if isinstance(found, tuple) else found
+
+
+OWN: dict[str, Any] = {
+    "config": config,
+    "__version__": "engine",
+    "LOCAL_BITWIDTH": struct.calcsize("P") * 8,
+    "PYTHON_INT_BITWIDTH": struct.calcsize("l") * 8,
+    "old_np_unique": old_np_unique,
+}
+"""The names that the shim has itself: those that have nothing to do with the engine."""
 
 CAST = "_convert_to_"
 """The beginning of the names of PyTensor's casts."""

@@ -683,6 +683,7 @@ def test_what_numpy_does_not_take_is_refused(refused):
         (lambda x, n: pt.pad(x, n), [V, np.array([1, -2])], ValueError),
         (lambda x, n: pt.signal.convolve1d(x, n), [V, np.array([], "int64")], ValueError),
         (lambda x, n: pt.bincount(n) + 0 * pt.sum(x), [V, np.array([-1, 2])], IndexError),
+        (lambda x, n: pt.bincount(n, assert_nonneg=True) + 0 * x, [V[:1], np.array([-1])], AssertionError),
         (lambda x, n: pt.take(x, n), [V, np.array([5])], IndexError),
         (lambda x, n: pt.split_dims(x, (2, n[0])), [V, np.array([2])], ValueError),
     ],

@@ -1,0 +1,74 @@
+"""The shape that tensors have when they are broadcast, computed from their lengths alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from functools import reduce
+from itertools import zip_longest
+from typing import Any
+
+from engine.graph.variables import Constant, Variable
+from engine.tensor.checks import Assert
+from engine.tensor.conversion import as_tensor_variable
+from engine.tensor.elemwise import cast
+from engine.tensor.math import eq, or_, switch
+from engine.tensor.shape import Shape_i, lengths_known, lengths_of
+
+_CHECK = Assert(
+    "Could not broadcast dimensions: an axis broadcasts only if its length is known to be 1 when the graph "
+    "is built. specify_shape tells it."
+)
+_CHECK_AT_RUN_TIME = Assert("Could not broadcast dimensions.")
+
+
+def broadcast_shape(
+    *arrays: Any, arrays_are_shapes: bool = False, allow_runtime_broadcast: bool = False
+) -> tuple[Any, ...]:
+    """Return the lengths that the arguments have when they are broadcast, 0-d int64s.
+
+    The arguments are tensors or, with `arrays_are_shapes`, shapes. Only lengths known to be 1 broadcast; with
+    `allow_runtime_broadcast` those too that turn out to be 1. Raises ValueError for known lengths that do not
+    fit, and AssertionError, when the function runs, for others.
+    """
+    shapes = [_of_shape(each) if arrays_are_shapes else _of_tensor(each) for each in arrays]
+    columns = zip_longest(*(shape[::-1] for shape in shapes), fillvalue=1)
+    found = [_common(lengths, allow_runtime_broadcast) for lengths in columns]
+    return tuple([cast(as_tensor_variable(length), "int64") for length in found[::-1]])
+
+
+def broadcast_shape_iter(arrays: Iterable[Any], **options: Any) -> tuple[Any, ...]:
+    """Return `broadcast_shape` of all arguments in `arrays`."""
+    return broadcast_shape(*arrays, **options)
+
+
+def _of_tensor(x: Any) -> list[Any]:
+    return lengths_known(as_tensor_variable(x))
+
+
+def _of_shape(shape: Any) -> list[Any]:
+    return [int(length.data) if isinstance(length, Constant) else length for length in lengths_of(shape)]
+
+
+def _common(lengths: Sequence[Any], broadcasts_at_run_time: bool) -> Any:
+    """Return the common length: a number, or a variable that is checked when the function runs."""
+    known: list[Any] = sorted({length for length in lengths if isinstance(length, int)} - {1})
+    if len(known) > 1:
+        raise ValueError(f"Broadcasting lengths {tuple(lengths)}: they do not fit")
+    variables: list[Any] = list(
+        {_identity(each): each for each in lengths if isinstance(each, Variable)}.values()
+    )
+    if not variables or (len(variables) == 1 and not known):
+        return (known or variables or [1])[0]
+    if not broadcasts_at_run_time:
+        due, *others = [*known, *variables]
+        return _CHECK(as_tensor_variable(due), *[eq(each, due) for each in others])
+    longest = known[0] if known else reduce(lambda a, b: switch(eq(a, 1), b, a), variables)
+    fitting = [or_(eq(each, 1), eq(each, longest)) for each in variables]
+    return _CHECK_AT_RUN_TIME(as_tensor_variable(longest), *fitting)
+
+
+def _identity(length: Variable) -> Any:
+    """Return what is equal for two lengths of one axis of one tensor."""
+    node = length.owner
+    is_length = node is not None and isinstance(node.op, Shape_i)
+    return (node.op, *node.inputs) if node is not None and is_length else length
