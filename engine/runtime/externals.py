@@ -26,7 +26,7 @@ from engine.runtime.errors import LoadError
 from engine.runtime.numpy_functions import NUMPY_FUNCTIONS, numpy_function
 
 _BLAS = {"gemm": 13, "gemv": 11}
-_LAPACK = {"getrf": 6, "getrs": 9, "potrf": 5, "trtrs": 10}
+_LAPACK = {"getrf": 6, "getrs": 9, "potrf": 5, "syevd": 11, "syevr": 21, "trtrs": 10}
 LINEAR_ALGEBRA = {
     f"{library}_{precision}{routine}": count
     for library, routines in (("blas", _BLAS), ("lapack", _LAPACK))

@@ -13,6 +13,8 @@ from engine.lowering.rules.along import RULES as ALONG
 from engine.lowering.rules.callbacks import RULES as CALLBACKS
 from engine.lowering.rules.callbacks import python_rule
 from engine.lowering.rules.checks import RULES as CHECKS
+from engine.lowering.rules.eigen import RULES as EIGEN
+from engine.lowering.rules.eigen import is_of_pair
 from engine.lowering.rules.elementwise import RULES as ELEMENTWISE
 from engine.lowering.rules.linalg import RULES as LINALG
 from engine.lowering.rules.reduction import RULES as REDUCTION
@@ -42,6 +44,7 @@ RULES: Rules = {
     **CALLBACKS,
     **CHECKS,
     **VECTORS,
+    **EIGEN,
 }
 
 
@@ -54,7 +57,7 @@ MOVING = (
 
 def rule_of(node: Apply) -> OpRule | None:
     """Return the rule by which `node` is lowered, or None if there is none."""
-    by_python = has_rows(node) or (type(node.op) is Elemwise and not has_loops(node))
+    by_python = has_rows(node) or is_of_pair(node) or (type(node.op) is Elemwise and not has_loops(node))
     if type(node.op) not in MOVING and not has_compiled_dtypes(node) and not _sets(node):
         by_python = True
     found = None if by_python else RULES.get(type(node.op))

@@ -10,6 +10,7 @@ from pytensor.tensor.blas.gemm import Dot22, Dot22Scalar, Gemm
 from pytensor.tensor.blas.gemv import Gemv
 from pytensor.tensor.linalg.constructors import BlockDiagonal
 from pytensor.tensor.linalg.decomposition.cholesky import Cholesky
+from pytensor.tensor.linalg.decomposition.eigen import Eigh
 from pytensor.tensor.linalg.inverse import MatrixInverse
 from pytensor.tensor.linalg.solvers.general import Solve
 from pytensor.tensor.linalg.solvers.psd import CholeskySolve
@@ -83,6 +84,17 @@ def _inverse(scope: Scope, node: Any, x: Any) -> Any:
     return found
 
 
+def _eigh(scope: Scope, node: Any, a: Any, b: Any = None) -> list[Any]:
+    if b is not None:
+        raise Untranslatable("the engine has no kernel for eigenvalues of two matrices")
+    given = _float(node, a)
+    message = "array must not contain infs or NaNs"
+    scope.require(pt.all(pt.isfinite(given)), ValueError, message)
+    values, vectors = linalg.Eigh(node.op.lower, node.op.driver)(given)
+    scope.require(pt.invert(pt.any(pt.isnan(values))), LinAlgError, "no eigenvalues were found")
+    return [values, vectors]
+
+
 def _det(scope: Scope, node: Any, x: Any) -> Any:
     return linalg.det(_float(node, x))
 
@@ -118,6 +130,7 @@ RULES: dict[type, Rule] = {
     SolveTriangular: _solve_triangular,
     CholeskySolve: _cho_solve,
     MatrixInverse: _inverse,
+    Eigh: _eigh,
     Det: _det,
     SLogDet: _slogdet,
     BlockDiagonal: _block_diagonal,

@@ -22,9 +22,7 @@ from tests.engine.pytensor.comparing_models import (
 from tests.engine.pytensor.exact import compute
 from tests.engine.pytensor.models import MODELS
 
-LEFT: dict[str, set[str]] = {
-    "grid_process": {"Eigh"},
-}
+LEFT: dict[str, set[str]] = {}
 """The Ops of a density and its gradient that PyTensor computes, by model. In all others there is none."""
 
 NO_DRAWS = {

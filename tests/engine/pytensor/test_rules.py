@@ -262,6 +262,15 @@ def blocks_on_a_diagonal() -> Case:
     return [m, small, x, t], outputs, [M, np.full((2, 2), 100, "int8"), X, T]
 
 
+def eigenvectors() -> Case:
+    outputs = [*pt.linalg.eigh(m), *pt.linalg.eigh(m.T, lower=False, driver="evd"), pt.linalg.eigh(t)[0]]
+    return [m, t], outputs, [np.cos(np.arange(2500.0)).reshape(50, 50), np.sin(T[:, :, :3])]
+
+
+def eigenvectors_of_what_is_not_a_number() -> Case:
+    return [m], [pt.linalg.eigh(m)[0]], [np.full((3, 3), np.nan)]
+
+
 def inverse_of_a_singular_matrix() -> Case:
     return [m], [pt.linalg.inv(m)], [np.ones((3, 3))]
 
@@ -324,6 +333,8 @@ CASES: list[Callable[[], Case]] = [
     equations,
     equations_with_one_triangle,
     blocks_on_a_diagonal,
+    eigenvectors,
+    eigenvectors_of_what_is_not_a_number,
     inverse_of_a_singular_matrix,
     inverse_of_singular_matrices,
     inverse_of_what_is_not_a_number,
