@@ -16,6 +16,7 @@ from cachegraph.named_tuples import NamedTuple
 from engine.graph.apply import Apply
 from engine.graph.traversal import inner_graph
 from engine.graph.variables import Constant, Variable
+from engine.tensor.formulas import pp as pp  # PyTensor's path
 from engine.tensor.printed import Print as Print  # PyTensor's path
 
 MAX_INDENT = 64

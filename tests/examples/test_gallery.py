@@ -20,4 +20,4 @@ def test_every_script_gives_what_pytensor_gives():
         path.stem for path in GALLERY.glob("*.py") if path != program
     )
     assert all(row[2:] == ["results", "agree"] and int(row[1]) > 0 for row in rows)
-    assert len(rows) >= 20
+    assert len(rows) >= 30

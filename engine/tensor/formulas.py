@@ -1,0 +1,92 @@
+"""`pp`: a variable as a formula on one line, as PyTensor writes it.
+
+Operators stand between their arguments, in parentheses; other Ops are functions: `Exp(x)`. What is used
+twice is written twice.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from engine import scalar
+from engine.graph.apply import Apply
+from engine.graph.traversal import io_toposort
+from engine.graph.variables import Constant, Variable
+from engine.tensor.elemwise import DimShuffle, Elemwise
+from engine.tensor.reduction import Reduction
+from engine.tensor.slicing import Subtensor
+
+OPERATORS = {
+    scalar.add: "+",
+    scalar.sub: "-",
+    scalar.mul: "*",
+    scalar.true_div: "/",
+    scalar.floor_div: "//",
+    scalar.pow: "**",
+}
+NAMES: dict[object, str] = {scalar.second: "fill"}
+MOST_ITEMS = 10
+"""Larger constants are written as their type."""
+
+
+def pp(variable: Variable) -> str:
+    """Return the formula of a variable. Its length is that of all uses together."""
+    texts: dict[Variable, str] = {}
+    for node in io_toposort([], [variable]):
+        inputs = [_root(v) if v.owner is None else texts[v] for v in node.inputs]
+        written = _written(node, inputs)
+        for output in node.outputs:
+            several = len(node.outputs) > 1
+            texts[output] = f"{written}.{output.index}" if several else written
+    return _root(variable) if variable.owner is None else texts[variable]
+
+
+def _root(variable: Variable) -> str:
+    if not isinstance(variable, Constant):
+        return variable.name or f"<{variable.type}>"
+    if getattr(variable.data, "size", 1) > MOST_ITEMS:
+        return f"<{variable.type}>"
+    numbers = getattr(variable.data, "squeeze", lambda: variable.data)()
+    return str(numbers) if variable.name is None else variable.name
+
+
+def _written(node: Apply, inputs: Sequence[str]) -> str:
+    op: Any = node.op
+    if isinstance(op, Elemwise):
+        return _of_numbers(op.scalar_op, inputs)
+    if isinstance(op, DimShuffle):
+        return _reordered(op, inputs[0])
+    if isinstance(op, Subtensor):
+        return f"{inputs[0]}[{_index(op, list(inputs[1:]))}]"
+    if isinstance(op, Reduction):
+        whole = len(op.axis) == node.inputs[0].type.ndim
+        return f"{type(op).__name__.lower()}({inputs[0]}, axis={None if whole else op.axis})"
+    return f"{op}({', '.join(inputs)})"
+
+
+def _of_numbers(op: Any, inputs: Sequence[str]) -> str:
+    if op in OPERATORS:
+        return f"({f' {OPERATORS[op]} '.join(inputs)})"
+    if op == scalar.neg:
+        return f"(-{inputs[0]})"
+    if op == scalar.abs:
+        return f"|{inputs[0]}|"
+    if isinstance(op, scalar.Cast):
+        return f"{op.dtype}({inputs[0]})"
+    name = str(op)
+    return f"{NAMES.get(op, name[:1].upper() + name[1:])}({', '.join(inputs)})"
+
+
+def _reordered(op: DimShuffle, text: str) -> str:
+    """Return a tensor with its axes in another order; new axes and those left out are not written."""
+    order = [axis for axis in op.new_order if axis != "x"]
+    if order == sorted(order):
+        return text
+    return f"{text}.T" if order == list(range(op.input_ndim))[::-1] else f"{op}({text})"
+
+
+def _index(op: Subtensor, numbers: list[str]) -> str:
+    """Return the index between the brackets; each letter of an entry is the next number."""
+    return ", ".join(re.sub("[a-z]", lambda _: numbers.pop(0), entry) for entry in op.entries)
