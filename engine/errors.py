@@ -46,6 +46,14 @@ class ComplexError(EngineError, TypeError, NotImplementedError):
     """An operation does not take complex numbers."""
 
 
+class MaskedArrayError(EngineError, TypeError, NotImplementedError):
+    """A masked array was given: its mask would be lost. `doing` says what was being done with it."""
+
+    def __init__(self, doing: str) -> None:
+        super().__init__(f"{doing}: MaskedArrays are not supported, as the mask would be lost; fill it first")
+        self.doing = doing
+
+
 class FunctionRefused(EngineError):
     """The numba function of an Op cannot become part of a kernel, so Python runs it.
 

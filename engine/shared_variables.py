@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from engine.errors import MaskedArrayError
 from engine.graph.types import Type
 from engine.graph.variables import Variable
 from engine.tensor.conversion import as_tensor_variable
@@ -163,7 +164,7 @@ def shared(
     if not isinstance(value, np.ndarray | np.generic | int | float | complex):
         raise TypeError(f"Sharing {value!r} ({type(value).__name__}): an array or a number is expected")
     if is_masked(value):
-        raise TypeError("Sharing a masked array: its mask would be lost; fill it first")
+        raise MaskedArrayError("Sharing a masked array")
     array = np.asarray(value)
     lengths = (None,) * array.ndim if shape is None else tuple(shape)
     tensor = tensor_type(check_dtype(array.dtype), lengths)

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from engine.errors import MaskedArrayError
 from engine.graph.represented import RepresentedType
 from engine.graph.variables import Constant, Variable
 from engine.scalar.promotion import COMPLEX, weak_dtype
@@ -39,7 +40,7 @@ def constant(
 
 def _to_array(value: Any, dtype: Any) -> np.ndarray:
     if is_masked(value):
-        raise TypeError("Making a constant of a masked array: its mask would be lost; fill it first")
+        raise MaskedArrayError("Making a constant of a masked array")
     if isinstance(value, list | tuple) and _holds_variables(value):
         raise TypeError(
             "Making a constant of a list that contains variables: as_tensor makes a tensor of them"

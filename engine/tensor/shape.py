@@ -159,6 +159,8 @@ def lengths_of(shape: Any) -> list[Any]:
     vector = as_tensor_variable(shape)
     if vector.type.ndim == 0:
         return [_as_length(vector)]
+    if vector.type.shape == (0,):
+        return []
     if vector.type.ndim != 1 or vector.type.shape[0] is None or vector.type.dtype not in INTEGERS:
         raise TypeError(
             f"Using {vector} of type {vector.type} as a shape: a length must be an integer of 0 "

@@ -15,6 +15,7 @@ import numpy as np
 from xxhash import xxh3_128_hexdigest
 
 from cachegraph.pickling.rebuilding import rebuilds_pickled
+from engine.errors import MaskedArrayError
 from engine.graph.types import Type
 from engine.graph.variables import Constant
 from engine.scalar.promotion import COMPLEX, DTYPES, ROUNDED
@@ -232,7 +233,7 @@ def is_masked(value: Any) -> bool:
 
 def _as_array(value: Any, type: TensorType) -> np.ndarray:
     if is_masked(value):
-        raise TypeError(f"Using a masked array as {type}: its mask would be lost; fill it first")
+        raise MaskedArrayError(f"Using a masked array as {type}")
     if hasattr(value, "owner"):
         raise TypeError(f"Using {value} as {type}: it is a variable of a graph, a value is expected")
     try:

@@ -116,3 +116,14 @@ def test_implicit_numbers_are_one_constant_bit_for_bit():
     assert np.signbit(used[2].data[0])
     assert not np.signbit(used[0].data[0])
     assert [v.dtype for v in used] == ["float64"] * 4 + ["bool"]
+
+
+def test_a_masked_array_is_refused_under_both_names_of_that_error() -> None:
+    masked = np.ma.masked_array([1.0], [True])
+    for error in (TypeError, NotImplementedError):
+        with pytest.raises(error, match="MaskedArrays are not supported"):
+            pt.as_tensor_variable(masked)
+
+
+def test_an_empty_vector_is_the_shape_of_a_number() -> None:
+    assert pt.ones(np.array([])).type.shape == pt.zeros(pt.constant([])).type.shape == ()
