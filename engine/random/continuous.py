@@ -5,20 +5,20 @@ from __future__ import annotations
 import warnings
 from typing import Any
 
-from engine.random.op import RandomVariable
+from engine.random.elementwise import ElementwiseRandomVariable
 from engine.tensor.conversion import as_tensor_variable
 from engine.tensor.math import mul, sqrt, true_div
 from engine.tensor.shape import shape
 
 
-class _OneParameter(RandomVariable):
+class _OneParameter(ElementwiseRandomVariable):
     """A draw of floats with one parameter."""
 
     signature = "()->()"
     dtype = "floatX"
 
 
-class _TwoParameters(RandomVariable):
+class _TwoParameters(ElementwiseRandomVariable):
     """A draw of floats with two parameters."""
 
     signature = "(),()->()"
@@ -34,7 +34,7 @@ class UniformRV(_TwoParameters):
         return self.draw((low, high), size, **kwargs)
 
 
-class TriangularRV(RandomVariable):
+class TriangularRV(ElementwiseRandomVariable):
     """Numbers from `left` to `right`, most of them near `mode`."""
 
     name = "triangular"

@@ -6,10 +6,11 @@ from typing import Any
 
 import numpy as np
 
+from engine.random.elementwise import ElementwiseRandomVariable
 from engine.random.op import RandomVariable
 
 
-class PoissonRV(RandomVariable):
+class PoissonRV(ElementwiseRandomVariable):
     """Numbers of the Poisson distribution of mean `lam`."""
 
     name = "poisson"
@@ -20,7 +21,7 @@ class PoissonRV(RandomVariable):
         return self.draw((lam,), size, **kwargs)
 
 
-class GeometricRV(RandomVariable):
+class GeometricRV(ElementwiseRandomVariable):
     """Numbers of trials up to the first success of probability `p`."""
 
     name = "geometric"
@@ -42,7 +43,7 @@ class HyperGeometricRV(RandomVariable):
         return self.draw((ngood, nbad, nsample), size, **kwargs)
 
 
-class BinomialRV(RandomVariable):
+class BinomialRV(ElementwiseRandomVariable):
     """Numbers of successes of probability `p` in `n` trials."""
 
     name = "binomial"

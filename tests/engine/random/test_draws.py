@@ -13,6 +13,7 @@ import engine
 import engine.tensor as pt
 from engine.errors import NullGradientError
 from engine.random.choosing import PermutationRV
+from engine.random.elementwise import ElementwiseRandomVariable
 from engine.random.names import DRAWS
 from engine.random.op import RandomVariable
 from engine.random.size import broadcast_params
@@ -163,6 +164,20 @@ def test_numbers_are_numpys(name, results):
     args = (0, *args) if name == "integers" else args
     due = getattr(np.random.default_rng(SEED + number), name)(*args, **options)
     assert np.array_equal(results[0][number], due)
+
+
+@pytest.mark.parametrize(
+    "name",
+    sorted(n for n in DRAWS if isinstance(getattr(random, n), ElementwiseRandomVariable) and n != "invgamma"),
+)
+def test_parameters_of_one_element_draw_as_numpy_draws_of_them(name):
+    op, values = getattr(random, name), [0.3, 0.7, 2.5]
+    params = [5, 0.3] if name == "binomial" else values[: len(op.inputs_sig)]
+    drawn = engine.function([], op(*params, size=(2, 3), rng=random.shared_rng(seed=1)))()
+    arrays = [np.full((1, 1), param) for param in params]
+    assert drawn.tobytes() == op.rng_fn(np.random.default_rng(1), *arrays, size=(2, 3)).tobytes()
+    due = getattr(np.random.default_rng(1), name)(*arrays, size=(2, 3))
+    assert due.tobytes() == drawn.tobytes()
 
 
 def test_a_batch_of_permutations_of_integers():
