@@ -7,7 +7,7 @@ import engine.tensor as pt
 
 x = pt.dscalar("x")
 y = pt.dscalar("y")
-out = (x + y) ** 2 / y
+out = (x + y) * y / x
 text = pytensor.printing.pp(out)
 file = io.StringIO()
 pytensor.dprint(out, file=file)
