@@ -1,8 +1,8 @@
 """One process of warm_start.py: prints the milliseconds of the processor that each step took, as JSON.
 
 Run as `python warm_subject.py function` (the demo's model: function() and the first call, after
-`import numpy` and `import engine`), or as `python warm_subject.py import` (`import engine` beside numpy and
-SciPy, as in a process that has imported PyMC).
+`import numpy` and the import of the engine), or as `python warm_subject.py import` (the import of the engine
+beside numpy and SciPy, as in a process that has imported PyMC).
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
 from time import process_time
+from typing import Any
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "grunfeld"
 BESIDE = ("numpy", *(f"scipy.{name}" for name in ("linalg", "optimize", "sparse", "special", "stats")))
@@ -33,7 +34,7 @@ def function() -> str:
     with step("import numpy"):
         np = import_module("numpy")
     with step("import engine"):
-        engine = import_module("engine")
+        engine = imported_engine()
         model = import_module("model")
     panel = import_module("panel").read_panel()
     with step("build the graph"):
@@ -53,8 +54,17 @@ def beside_scipy() -> str:
     for name in BESIDE:
         import_module(name)
     with step("import engine beside SciPy"):
-        import_module("engine")
+        imported_engine()
     return "imported"
+
+
+def imported_engine() -> Any:
+    """Return the engine, with the language and the names that a model needs: it imports them at first use."""
+    engine = import_module("engine")
+    import_module("engine.tensor")
+    for name in ("function", "grad"):
+        getattr(engine, name)
+    return engine
 
 
 @contextmanager
