@@ -47,9 +47,9 @@ def _whole(k: Any) -> int:
 
 
 def _offsets_in(m: Any) -> Any:
-    if m.type.ndim != 2:
-        raise ValueError(f"Taking a triangle of {m.type}: it must have 2 dimensions")
-    return _offsets(shape_i(m, 0), shape_i(m, 1))
+    if m.type.ndim < 2:
+        raise ValueError(f"Taking a triangle of {m.type}: it must have 2 dimensions or more")
+    return _offsets(shape_i(m, -2), shape_i(m, -1))
 
 
 def eye(n: Any, m: Any = None, k: int = 0, dtype: Any = "float64") -> Any:
@@ -63,13 +63,13 @@ def tri(n: Any, m: Any = None, k: int = 0, dtype: Any = "float64") -> Any:
 
 
 def tril(m: Any, k: int = 0) -> Any:
-    """Return the matrix `m` with zeros above the diagonal `k`."""
+    """Return the matrix `m`, or those over the last two axes, with zeros above the diagonal `k`."""
     m = as_tensor_variable(m)
     return switch(le(_offsets_in(m), _as_offset(k)), m, cast(0, m.type.dtype))
 
 
 def triu(m: Any, k: int = 0) -> Any:
-    """Return the matrix `m` with zeros below the diagonal `k`."""
+    """Return the matrix `m`, or those over the last two axes, with zeros below the diagonal `k`."""
     m = as_tensor_variable(m)
     return switch(ge(_offsets_in(m), _as_offset(k)), m, cast(0, m.type.dtype))
 

@@ -12,6 +12,7 @@ from engine.graph.op import Op
 from engine.graph.variables import Constant, Variable
 from engine.tensor.conversion import as_tensor_variable
 from engine.tensor.elemwise import dimshuffle
+from engine.tensor.joining import stack
 from engine.tensor.math import add, floor_div, mod, neq, switch
 from engine.tensor.shape import flatten, lengths_of, reshape, shape_i, size_over
 from engine.tensor.subtensor import advanced_subtensor1
@@ -68,13 +69,15 @@ def _as_mask(x: Any) -> Any:
     return x if x.type.dtype == "bool" else neq(x, 0)
 
 
-def nonzero(x: Any) -> tuple[Any, ...]:
+def nonzero(x: Any, return_matrix: bool = False) -> Any:
     """Return the indices of the nonzero elements of `x` in C order, an int64 vector per axis.
 
-    Raises ValueError for a tensor without axes.
+    They are a tuple, or with `return_matrix` the rows of a matrix. Raises ValueError for a tensor without
+    axes.
     """
     mask = _as_mask(x)
-    return positions_by_axis(mask, [shape_i(mask, axis) for axis in range(mask.type.ndim)])
+    found = positions_by_axis(mask, [shape_i(mask, axis) for axis in range(mask.type.ndim)])
+    return stack(found) if return_matrix else found
 
 
 def flatnonzero(x: Any) -> Any:

@@ -186,9 +186,9 @@ class TensorVariable(Variable):
         """
         return operations.inc_subtensor(self, y, **options)
 
-    def nonzero(self) -> Any:
-        """Return the indices of the nonzero elements, a vector per axis."""
-        return operations.nonzero(self)
+    def nonzero(self, return_matrix: bool = False) -> Any:
+        """Return the indices of the nonzero elements, a vector per axis, or with `return_matrix` a matrix."""
+        return operations.nonzero(self, return_matrix)
 
     def dprint(self, **options: Any) -> Any:
         """Print the graph of this variable; `options` are those of `engine.dprint`."""
@@ -271,8 +271,8 @@ class TensorVariable(Variable):
         _method, "argmax argmin argsort sort searchsorted".split()
     )
     cumprod, cumsum, diagonal, trace, repeat = map(_method, "cumprod cumsum diagonal trace repeat".split())
-    clip, squeeze, swapaxes, take, nonzero_values = map(
-        _method, "clip squeeze swapaxes take nonzero_values".split()
+    choose, clip, squeeze, swapaxes, take, nonzero_values = map(
+        _method, "choose clip squeeze swapaxes take nonzero_values".split()
     )
     copy = _method("tensor_copy")
     __divmod__ = _method("divmod")

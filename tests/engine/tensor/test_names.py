@@ -334,6 +334,14 @@ ROWS = {
             "i...,...i": [M, M.T],
         }.items()
     },
+    "tril of matrices": (lambda p, x: p.tril(x, 1), [T], lambda x: np.tril(x, 1)),
+    "triu of matrices": (lambda p, x: p.triu(x, -1), [T], lambda x: np.triu(x, -1)),
+    "nonzero as a matrix": (
+        lambda p, x: x.nonzero(return_matrix=True),
+        [TIMES],
+        lambda x: np.stack(np.nonzero(x)),
+    ),
+    "zeros of no shape": (lambda p, x: p.zeros(np.array([])) + x[0], [V], lambda x: x[0]),
     "diagonal": (lambda p, x: p.diagonal(x, 1, 2, 0), [T], lambda x: np.diagonal(x, 1, 2, 0)),
     "trace": (lambda p, x: p.trace(x, -1, 1, 2), [T], lambda x: np.trace(x, -1, 1, 2)),
     "fill_diagonal of more": (
@@ -380,7 +388,7 @@ ROWS = {
         for order in "CF"
         for mode in ("wrap", "clip")
     },
-    "choose": (lambda p, i, x: p.choose(i, x), [P, M[[0, 1, 2, 0]]], np.choose),
+    "choose": (lambda p, i, x: i.choose(x), [P, M[[0, 1, 2, 0]]], np.choose),
     "choose from a list": (
         lambda p, i, x: p.choose(i, [x, -x], mode="wrap"),
         [np.array([P, P, 4 - P]), M],
@@ -565,7 +573,7 @@ WITHOUT_GRADIENT = {
     *("isfinite", "isposinf", "isneginf", "nan_to_num", "nan_to_num chosen", "round_half_away_from_zero"),
     *("iround", "divmod", "ceil_intdiv", "angle", "square", "empty bincount", "unpacked shape"),
     *("empty flip", "empty roll", "empty repeat", "empty repeat each"),
-    *("unique", "unique columns", "special.xlogy of zeros"),
+    *("unique", "unique columns", "special.xlogy of zeros", "nonzero as a matrix"),
     *(name for name in ROWS if name.startswith(("unique with", "unravel_index", "ravel_multi_index"))),
     *(f"interpolate1d {method}" for method in ("nearest", "first", "last", "mean")),
 }
