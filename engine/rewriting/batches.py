@@ -20,6 +20,7 @@ from engine.rewriting.rewriters import (
     RewriteReport,
     replace_outputs,
 )
+from engine.scalar.promotion import COMPILED
 from engine.tensor.blockwise import Blockwise
 from engine.tensor.linalg.callback_op import CallbackOp
 from engine.tensor.matching import tensor_type_of
@@ -43,10 +44,19 @@ class BatchRewriter(GraphRewriter):
 
     def _change(self, fgraph: FunctionGraph, report: RewriteReport) -> bool:
         for node in fgraph.toposort():
-            if isinstance(node.op, Blockwise) and not isinstance(node.op.core_op, CallbackOp):
+            if isinstance(node.op, Blockwise) and not _is_one_callback(node):
                 replace_outputs(fgraph, node, without_blockwise(node), self.name)
                 report.count(self.name)
         return True
+
+
+def _is_one_callback(node: Apply) -> bool:
+    """Return True for a Blockwise that Python computes at once."""
+    op = node.op
+    assert isinstance(op, Blockwise)
+    if not isinstance(op.core_op, CallbackOp):
+        return False
+    return op.core_op.is_called_back or tensor_type_of(node.inputs[0]).dtype not in COMPILED
 
 
 class BatchDB(RewriteDatabase[NodeRewriter]):

@@ -33,6 +33,11 @@ class CallbackOp(Op):
     takes_batches: ClassVar[bool] = False
     """True if `computed` takes arrays with a batch in front."""
 
+    @property
+    def is_called_back(self) -> bool:
+        """True if no kernel computes this Op."""
+        return True
+
     def computed(self, *arrays: Any) -> Sequence[Any]:
         """Return the outputs; LinAlgError if there are none."""
         raise NotImplementedError(f"{type(self).__name__} must implement computed()")

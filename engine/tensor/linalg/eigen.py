@@ -8,6 +8,7 @@ complex-valued gradients", 2017, section 4.4. Only the triangle that is read has
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -60,6 +61,11 @@ class Eigh(CallbackOp):
         self.lower, self.driver, self.generalized = bool(lower), driver, bool(generalized)
         self.gufunc_signature = "(m,m),(m,m)->(m),(m,m)" if self.generalized else "(m,m)->(m),(m,m)"
 
+    @property
+    def is_called_back(self) -> bool:
+        """True for a pair of matrices: one has a kernel."""
+        return self.generalized
+
     def output_dtypes(self, dtype: str) -> Sequence[str]:
         return [real_of(dtype), dtype]
 
@@ -93,17 +99,31 @@ class Eigh(CallbackOp):
 
 
 def _solved(x: Any, lower: bool, driver: str, with_vectors: bool) -> tuple[Any, Any]:
-    """Return the eigenvalues and vectors by LAPACK's `driver`, called without SciPy's checks and queries.
+    """Return the eigenvalues and vectors by LAPACK's `driver`, called as SciPy does, without its checks.
 
     Raises LinAlgError if it does not converge.
     """
-    from scipy.linalg import get_lapack_funcs
-
-    (routine,) = get_lapack_funcs((("he" if x.dtype.kind == "c" else "sy") + driver,), (x,))
-    w, v, *_, info = routine(x, lower=lower, compute_v=with_vectors)
+    name = ("he" if x.dtype.kind == "c" else "sy") + driver
+    routine, rooms = _routine(name, x.dtype.char, len(x), lower)
+    w, v, *_, info = routine(x, lower=lower, compute_v=with_vectors, **rooms)
     if info != 0:
         raise np.linalg.LinAlgError(f"{driver} returned {info}")
     return w, v
+
+
+@lru_cache(maxsize=256)
+def _routine(name: str, dtype: str, rows: int, lower: bool) -> tuple[Any, dict[str, int]]:
+    """Return LAPACK's routine, and the sizes of the work spaces that it asks for.
+
+    With others it computes in blocks of another size, and vectors may have another sign.
+    """
+    from scipy.linalg import get_lapack_funcs
+
+    routine, query = get_lapack_funcs((name, f"{name}_lwork"), dtype=dtype)
+    *sizes, _ = query(rows, lower=lower)
+    rooms = {"heevr": ("lwork", "lrwork", "liwork"), "heevd": ("lwork", "liwork", "lrwork")}
+    named = zip(rooms.get(name, ("lwork", "liwork")), sizes, strict=True)
+    return routine, {key: int(size.real) for key, size in named}
 
 
 def _as_read(gradient: Any, lower: bool) -> Any:

@@ -179,6 +179,18 @@ def test_results_of_complex_matrices_are_scipys(mode, kernels_once):
             np.testing.assert_allclose(one, other, 1e-8, 1e-10, err_msg=what)
 
 
+@pytest.mark.parametrize("driver", ["evr", "evd"])
+def test_eigenvectors_of_the_reference_are_scipys_bit_for_bit(driver):
+    for dtype in ("float32", "float64", "complex128"):
+        x = pt.tensor("x", dtype, (None, None))
+        matrix = RANDOM.normal(size=(33, 33)).astype(dtype)
+        function = engine.function([x], L.eigh(x, driver=driver, lower=False), mode="NUMPY")
+        for found, expected in zip(
+            function(matrix), linalg.eigh(matrix, driver=driver, lower=False), strict=True
+        ):
+            np.testing.assert_array_equal(found, expected)
+
+
 def test_eigenvalues_of_a_pair_come_in_their_own_order():
     a, b = pt.dmatrix("a"), pt.dmatrix("b")
     aa, bb, alpha, beta, q, z = engine.function([a, b], L.qz(a, b, return_eigenvalues=True), mode="NUMPY")(
