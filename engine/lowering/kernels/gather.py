@@ -11,12 +11,12 @@ an output that it overwrites. Arguments besides those in building.py:
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Literal
 
 from engine.lowering.kernels.building import KernelBuilder, constant
 from engine.lowering.kernels.nest import end_of
 from engine.lowering.loops import (
-    Array,
     Bound,
     Carried,
     Compute,
@@ -34,7 +34,9 @@ from engine.runtime.errors import InvalidKernel
 from engine.runtime.kernel_interface import INDEX_OUT_OF_RANGE
 
 Base = Literal["copied", "zeros", "overwritten"]
-BLOCK = 256
+Change = Callable[[str, str], tuple[Node, ...]]
+"""Returns the nodes that change a row by the value at a place, given the names of both."""
+BLOCK = 2048
 """Integers of an index that are checked, and used, before the next are read."""
 
 
@@ -113,39 +115,42 @@ def scatter_add(dtype: str, index_dtype: str, vector: bool, base: Base) -> Kerne
     shape. A base that is "overwritten" is in the output already, and the whole index is checked first; it
     may also be "zeros". Raises InvalidKernel if `index_dtype` is no integer.
     """
-    add = (
-        ReadElement("before", _element("output", "wrapped", vector)),
-        ReadElement("value", _element("values", "i", vector)),
-        Compute("after", "add", ("before", "value"), dtype),
-        _store("output", "wrapped", "after", vector),
-    )
+
+    def add(at: str, row: str) -> tuple[Node, ...]:
+        return (
+            ReadElement(f"before_{at}", _element("output", row, vector)),
+            ReadElement(f"value_{at}", _element("values", at, vector)),
+            Compute(f"after_{at}", "add", (f"before_{at}", f"value_{at}"), dtype),
+            _store("output", row, f"after_{at}", vector),
+        )
+
     return _scatter("scatter_add", dtype, index_dtype, vector, base, add)
 
 
 def scatter_set(dtype: str, index_dtype: str, vector: bool, base: Base) -> Kernel:
     """Return the kernel of `output = base; output[index[i]] = values[i]` (see `scatter_add`)."""
-    change = (
-        ReadElement("value", _element("values", "i", vector)),
-        _store("output", "wrapped", "value", vector),
-    )
+
+    def change(at: str, row: str) -> tuple[Node, ...]:
+        value = ReadElement(f"value_{at}", _element("values", at, vector))
+        return (value, _store("output", row, f"value_{at}", vector))
+
     return _scatter("scatter_set", dtype, index_dtype, vector, base, change)
 
 
-def _scatter(
-    name: str, dtype: str, index_dtype: str, vector: bool, base: Base, change: tuple[Node, ...]
-) -> Kernel:
+def _scatter(name: str, dtype: str, index_dtype: str, vector: bool, base: Base, change: Change) -> Kernel:
     builder = KernelBuilder()
     _declare_index(builder, index_dtype, 0, vector)
     builder.pointer("values", dtype, ("input", 1))
     if base == "copied":
         builder.pointer("base", dtype, ("input", 2))
     builder.pointer("output", dtype, ("output", 0))
-    each = _for_each_column(vector, change)
+    each = (*_wrapped_index(index_dtype, "i"), *_for_each_column(vector, change("i", "wrapped")))
     if base == "overwritten":
-        loop = Loop("i", 0, "count", 1, (*_wrapped_index(index_dtype, "i"), *each))
-        nodes = (*_constants(), *_check(index_dtype), loop)
+        nodes = (*_constants(), *_check(index_dtype), Loop("i", 0, "count", 1, each))
     else:
-        nodes = (*_constants(), *_copy_base(dtype, vector, base == "zeros"), *_in_blocks(index_dtype, each))
+        plain = (*_wanted(index_dtype, "k", "_k"), *change("k", "wanted_k")) if vector else ()
+        blocks = _in_blocks(index_dtype, each, plain)
+        nodes = (*_constants(), *_copy_base(dtype, vector, base == "zeros"), *blocks)
     summary = f"{name}: {dtype} by {index_dtype}, {'to a vector' if vector else 'in rows'}, base {base}"
     return builder.kernel(nodes, summary)
 
@@ -177,37 +182,26 @@ def _for_each_checked(index_dtype: str, each: tuple[Node, ...]) -> tuple[Node, .
     return (*_constants(), Loop("i", 0, "count", 1, nodes))
 
 
-def _in_blocks(index_dtype: str, each: tuple[Node, ...]) -> tuple[Node, ...]:
-    """Return the nodes that do `each` for every i, whose row is `wrapped`, block by block.
+def _in_blocks(index_dtype: str, each: tuple[Node, ...], plain: tuple[Node, ...]) -> tuple[Node, ...]:
+    """Return the nodes that do `each` for every i: a block of the index is in the cache from its check on.
 
-    The loop that checks a block, of vectors, finds its rows too: each of them for the loop of single rows.
+    A block without negative numbers does `plain`, if there are such nodes, for every k instead.
     """
-    keep = (
-        Compute("before_start", "lt", ("wanted_s", "none"), "bool"),
-        Compute("row_s", "where", ("before_start", "above", "wanted_s"), "int64"),
-        Compute("place_s", "sub", ("s", "block"), "int64"),
-        WriteElement(Place("rows", (("place_s",),)), "row_s"),
-    )
-    row = (
-        Compute("place", "sub", ("i", "block"), "int64"),
-        ReadElement("wrapped", Place("rows", (("place",),))),
-    )
+    use = Loop("i", "block", "block_end", 1, each)
     block = (
         *end_of("block", "block_size", "count"),
-        *_check(index_dtype, "block", "block_end", keep),
-        Loop("i", "block", "block_end", 1, (*row, *each)),
+        *_check(index_dtype, "block", "block_end", bool(plain)),
+        If("are_negative", (use,), (Loop("k", "block", "block_end", 1, plain),)) if plain else use,
     )
-    return (
-        constant("block_size", "int64", BLOCK),
-        Array("rows", "int64", BLOCK),
-        Loop("block", 0, "count", BLOCK, block),
-    )
+    return (constant("block_size", "int64", BLOCK), Loop("block", 0, "count", BLOCK, block))
 
 
 def _check(
-    index_dtype: str, start: Bound = 0, stop: Bound = "count", keep: tuple[Node, ...] = ()
+    index_dtype: str, start: Bound = 0, stop: Bound = "count", finds_negative: bool = False
 ) -> tuple[Node, ...]:
-    """Return the nodes that fail if any index from `start` to `stop` is out of range, and do `keep` for each.
+    """Return the nodes that fail if any index from `start` to `stop` is out of range.
+
+    If it `finds_negative` numbers, `are_negative` says whether there are any.
 
     An index i is in range if neither i + size nor the last row - i is negative: the sign of all of them or-ed
     together says if one is not, without a branch for each.
@@ -218,17 +212,19 @@ def _check(
         Compute("behind", "sub", ("last", "wanted_s"), "int64"),
         Compute("sign", "or_", ("above", "behind"), "int64"),
         Compute("next_signs", "or_", ("signs", "sign"), "int64"),
-        *keep,
     )
     search = (*_wrapped_index(index_dtype, "w", "_w"), *_fail_if_outside("w", "_w"))
+    carried = [Carried("signs", "none", "next_signs")]
+    found: tuple[Node, ...] = ()
+    if finds_negative:
+        signs += (Compute("next_negatives", "or_", ("negatives", "wanted_s"), "int64"),)
+        carried.append(Carried("negatives", "none", "next_negatives"))
+        found = (Compute("are_negative", "lt", ("negatives", "none"), "bool"),)
     return (
-        Loop(
-            *("s", start, stop, 1, signs, (Carried("signs", "none", "next_signs"),)),
-            independent=True,
-            interleaved=False,
-        ),
+        Loop("s", start, stop, 1, signs, tuple(carried), interleaved=False),
         Compute("is_wrong", "lt", ("signs", "none"), "bool"),
         If("is_wrong", (Loop("w", start, stop, 1, search),)),
+        *found,
     )
 
 

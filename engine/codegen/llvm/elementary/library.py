@@ -2,7 +2,7 @@
 
 The definitions differ between CPU levels, because some levels have fused operations. Calls inside loops
 are inlined, so that the loops are vectorized, unless there are very many; code that runs once calls one
-function.
+function. A function that branches is called in loops too, by whole vectors (variants.py).
 """
 
 from __future__ import annotations

@@ -104,8 +104,11 @@ def test_long_indices_are_checked_and_used_to_the_end(run, kind, length, index_d
 @pytest.mark.parametrize("kind", ["zeros", "copied", "overwritten"])
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 def test_floats_are_added_in_the_order_of_the_index(run, dtype, kind):
+    """The first block counts from the end, of the others one number."""
     random, length = np.random.default_rng(3), 3 * BLOCK + 5
     index = random.integers(-3, 3, length)
+    index[BLOCK:] %= 3
+    index[-1] = -2
     values = (random.normal(size=length) * 10.0 ** random.uniform(-6, 6, length)).astype(dtype)
     base = np.array([1e-3, 0.1, 7.0], dtype)
     due, found = np.zeros(3, dtype) if kind == "zeros" else base.copy(), base.copy()
