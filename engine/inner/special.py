@@ -18,7 +18,7 @@ from engine.tensor.broadcasting import unbroadcast_axes
 from engine.tensor.conversion import as_tensor_variable, as_tensors
 from engine.tensor.elemwise import cast, dimshuffle
 from engine.tensor.math import abs as absolute
-from engine.tensor.math import add, eq, exp, log, log1p, mul, reciprocal, sub, switch, true_div
+from engine.tensor.math import add, eq, exp, log, log1p, mul, sub, switch, true_div
 from engine.tensor.reduction import max as max_over
 from engine.tensor.reduction import sum as sum_over
 
@@ -165,8 +165,8 @@ class _TimesLog(SymbolicOp):
         """Return the logarithm."""
         raise NotImplementedError
 
-    def slope(self, y: Any) -> Any:
-        """Return the derivative of the logarithm."""
+    def divisor(self, y: Any) -> Any:
+        """Return the logarithm's argument, by which x is divided in the derivative."""
         raise NotImplementedError
 
     def build_inner_graph(self, *inputs: Any) -> list[Any]:
@@ -183,7 +183,7 @@ class _TimesLog(SymbolicOp):
         (x, y), gradient = inputs, cotangents[0]
         if gradient is None:
             return [None, None]
-        found = [mul(gradient, self.logarithm_of(y)), mul(gradient, mul(x, self.slope(y)))]
+        found = [mul(gradient, self.logarithm_of(y)), true_div(mul(gradient, x), self.divisor(y))]
         return [
             sum_over(each, axes, keepdims=True) if (axes := unbroadcast_axes(v.type, each.type)) else each
             for v, each in zip(inputs, found, strict=True)
@@ -191,7 +191,7 @@ class _TimesLog(SymbolicOp):
 
     def pushforward(self, inputs: Sequence[Any], outputs: Sequence[Any], tangents: Sequence[Any]) -> Any:
         x, y = inputs
-        slopes = (self.logarithm_of(y), mul(x, self.slope(y)))
+        slopes = (self.logarithm_of(y), true_div(x, self.divisor(y)))
         given = [mul(t, slope) for t, slope in zip(tangents, slopes, strict=True) if t is not None]
         return [reduce(add, given)]
 
@@ -202,8 +202,8 @@ class XLogY(_TimesLog):
     def logarithm_of(self, y: Any) -> Any:
         return log(y)
 
-    def slope(self, y: Any) -> Any:
-        return reciprocal(y)
+    def divisor(self, y: Any) -> Any:
+        return y
 
 
 class XLog1PY(_TimesLog):
@@ -212,8 +212,8 @@ class XLog1PY(_TimesLog):
     def logarithm_of(self, y: Any) -> Any:
         return log1p(y)
 
-    def slope(self, y: Any) -> Any:
-        return reciprocal(add(1, y))
+    def divisor(self, y: Any) -> Any:
+        return add(1, y)
 
 
 def xlogy(x: Any, y: Any) -> Any:

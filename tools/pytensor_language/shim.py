@@ -27,6 +27,7 @@ ENGINE: dict[str, tuple[str, ...]] = {
     "pytensor": ("engine", "engine.compiling.mode", "engine.printing"),
     "pytensor.compile": (
         "engine",
+        "engine.compile.",
         "engine.compiling.",
         "engine.inner.",
         "engine.graph.features.",
@@ -34,7 +35,13 @@ ENGINE: dict[str, tuple[str, ...]] = {
     ),
     "pytensor.compile.sharedvalue": ("engine.shared_variables", "engine.random.shared"),
     "pytensor.gradient": ("engine.gradient", "engine.gradient."),
-    "pytensor.graph": ("engine.graph", "engine.graph.", "engine.graph.features.", "engine.rewriting"),
+    "pytensor.graph": (
+        "engine.graph",
+        "engine.graph.",
+        "engine.graph.features.",
+        "engine.rewriting",
+        "engine.inner",
+    ),
     "pytensor.graph.rewriting": ("engine.rewriting", "engine.rewriting.", "engine.graph.features."),
     "pytensor.conditional": ("engine.tensor.conditional",),
     "pytensor.ifelse": ("engine.tensor.conditional",),
@@ -52,6 +59,7 @@ ENGINE: dict[str, tuple[str, ...]] = {
     "pytensor.tensor.rewriting": ("engine.rewriting", "engine.rewriting.passes."),
     # The same words have other meanings here: gamma, choice, norm.
     "pytensor.tensor.random": ("engine.random", "engine.random.", "engine.tensor.none_type"),
+    "pytensor.tensor.special": ("engine.tensor.special", "engine.inner.special"),
     "pytensor.tensor.signal": ("engine.tensor.signal",),
     "pytensor.tensor.fft": ("engine.tensor.fft",),
     "pytensor.tensor.fourier": ("engine.tensor.fourier",),
