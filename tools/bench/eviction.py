@@ -206,7 +206,8 @@ def use(store: LocalStore, activity: Activity, item: Item) -> bool:
     """Look one entry up, count the use, and return True if it was found."""
     found = store.get(item.key)
     if isinstance(found, Hit):
-        activity.hit(item.key.level, item.key.digest, item.load, item.build - item.load)
+        activity.use(item.key.digest, item.load)
+        activity.hit(item.key.level, item.build - item.load)
     else:
         activity.miss(item.key, Miss(found.reason, ""), item.build)
     return isinstance(found, Hit)
