@@ -127,7 +127,8 @@ def define_elementary(
     What the calls and the loops around them refer to follows: attributes, and widths of vectors. Only code
     that `has_loops` needs variants for vectors.
     """
-    is_inlined = len(called) <= _MOST_INLINED
+    # Quotients are short, and always inlined.
+    is_inlined = sum(f"{_PREFIX}.quotient." not in name for name in called) <= _MOST_INLINED
     lanes = vector_bits(level) // 64, vector_bits(level) // 32
     fused, texts, kept = has_fma(level), [], []
     large: dict[str, None] = {}

@@ -6,6 +6,10 @@ import pytest
 import engine
 import engine.tensor as pt
 from cachegraph.object_code.cpu import machine_levels
+from engine.codegen.llvm.printer import print_kernel
+from engine.lowering.kernels.elementwise import elementwise
+from engine.lowering.kernels.nest import NestOperand
+from engine.lowering.statements import Statement
 from tests.engine.codegen.llvm.calls_of_operations import calling
 
 LEVELS = pytest.mark.parametrize("level", machine_levels())
@@ -45,6 +49,15 @@ def test_float32_is_divided(level):
     dividends, divisor = rng.normal(size=100).astype("float32"), np.array([0.7], "float32")
     divide = calling("true_div", "float32", level, last_is_repeated=True)
     np.testing.assert_array_equal(divide(dividends, divisor), dividends / divisor)
+
+
+def test_many_quotients_leave_functions_inlined():
+    operands = [NestOperand("float64", (False,)), NestOperand("float64", (True,))]
+    statements = [Statement("exp", (("input", 0),), "float64")]
+    statements += [Statement("true_div", (("value", n), ("input", 1)), "float64") for n in range(40)]
+    kernel = elementwise(operands, statements, [("value", 40)], 1)
+    text = print_kernel(kernel, "k").module("x86-64-v3")
+    assert "attributes #0 = { alwaysinline }" in text
 
 
 def test_a_divisor_of_an_outer_loop_serves_the_inner_one(kernels_once):
