@@ -8,6 +8,7 @@ of `pullback`, or `R_op` instead of `pushforward`, are served too: `R_op` is giv
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 from engine.errors import NullGradientError
@@ -15,6 +16,7 @@ from engine.graph.absent_gradients import DisconnectedType, NullType, disconnect
 from engine.graph.op import Op
 from engine.graph.user_ops import is_user_op
 from engine.graph.variables import Variable
+from engine.tensor.blockwise import Blockwise
 
 Variables = Sequence[Variable]
 
@@ -27,6 +29,9 @@ def pulled_back(
     Raises NullGradientError if a gradient that is wanted is not defined; ValueError if a user Op gives a
     wrong number of gradients.
     """
+    if isinstance(op, Blockwise):
+        rule = partial(pulled_back, op.core_op, wanted=wanted)
+        return op.pullback_by(rule, inputs, outputs, cotangents)
     method = _users_method(op, "pullback", ("L_op", "grad"))
     if method is None:
         return op.pullback_wanted(inputs, outputs, cotangents, wanted)

@@ -20,10 +20,11 @@ class Op(ByProps):
     Two user Ops must also agree, in values and order, in the attributes that `__props__` does not name:
     equal Ops are computed once, and one may replace the other.
 
-    A user Op may give the lengths of its outputs in a method `infer_shape(fgraph, node, input_shapes)`: for
+    A user Op may give the lengths of its outputs in a method `infer_shape(node, input_shapes)`: for
     each output a tuple with a length per axis (a variable or an int), or None if only the result tells.
-    `fgraph` is always None: lengths are also needed before a graph exists. Where `pullback` and `pushforward`
-    speak of None, the methods of a user Op are given variables of DisconnectedType, and may return them.
+    Older Ops have a parameter `fgraph` before: it is None, for lengths are needed before a graph exists.
+    Where `pullback` and `pushforward` speak of None, the methods of a user Op are given variables of
+    DisconnectedType, and may return them.
     """
 
     default_output: int | None = None

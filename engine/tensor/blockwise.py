@@ -131,13 +131,22 @@ class Blockwise(Op):
         ]
 
     def pullback(self, inputs: Sequence[Any], outputs: Sequence[Any], cotangents: Sequence[Any]) -> list[Any]:
-        """Return the gradients of the core Op for the whole batch."""
+        return self.pullback_by(self.core_op.pullback, inputs, outputs, cotangents)
+
+    def pullback_by(
+        self,
+        pullback: Callable[..., Sequence[Any]],
+        inputs: Sequence[Any],
+        outputs: Sequence[Any],
+        cotangents: Sequence[Any],
+    ) -> list[Any]:
+        """Return the gradients for the whole batch that `pullback` gives for one place."""
         core = self.core_node(inputs)
         given = [
             None if cotangent is None else tensor_type(cotangent.type.dtype, o.type.shape).make_variable()
             for cotangent, o in zip(cotangents, core.outputs, strict=True)
         ]
-        found = self.core_op.pullback(core.inputs, core.outputs, given)
+        found = pullback(core.inputs, core.outputs, given)
         replace = dict(zip((*core.inputs, *core.outputs), (*inputs, *outputs), strict=True))
         replace |= {c: g for c, g in zip(given, cotangents, strict=True) if c is not None}
         present = iter(vectorize_graph([g for g in found if g is not None], replace))

@@ -91,6 +91,96 @@ EXPLAINED: tuple[ExplainedDifference, ...] = (
         "assert 4 == 6",
         "it counts the Ops of a compiled graph",
     ),
+    ExplainedDifference(
+        RUN,
+        "tests/tensor/linalg/test_decomposition/test_svd.py::TestSvd::test_grad*full_matrices=True*",
+        "DID NOT RAISE",
+        "singular values have a gradient, whatever the form of their vectors",
+    ),
+    ExplainedDifference(
+        RUN,
+        "tests/tensor/linalg/test_decomposition/test_qr.py::test_qr_grad*shape=(6, 3)*mode=full*",
+        "must be square",
+        "both refuse this gradient, with errors of different classes",
+    ),
+    ExplainedDifference(
+        RUN,
+        "tests/tensor/linalg/test_decomposition/test_qr.py::test_qr_grad*mode=raw*",
+        "Taking a gradient",
+        "both refuse this gradient, with errors of different classes",
+    ),
+    ExplainedDifference(
+        RUN,
+        "tests/tensor/linalg/test_decomposition/test_schur.py::*not_batched_*",
+        "Not equal to tolerance",
+        "PyTensor overwrites an input that is declared mutable; the engine ignores this (decision 0112)",
+    ),
+    ExplainedDifference(
+        RUN,
+        "tests/tensor/linalg/test_decomposition/test_cholesky.py::test_cholesky_*indef",
+        "DID NOT WARN",
+        "the engine's cholesky has on_error, which is not deprecated",
+    ),
+    ExplainedDifference(
+        RUN,
+        "tests/tensor/linalg/test_deprecation_shim.py::*",
+        "DID NOT",
+        "the engine has no names of PyTensor's earlier releases",
+    ),
+    ExplainedDifference(
+        RUN,
+        "tests/tensor/linalg/test_doc_api.py::*",
+        "linalg.rst",
+        "it compares pages of PyTensor's documentation",
+    ),
+    ExplainedDifference(
+        RUN,
+        "tests/tensor/linalg/test_inverse.py::test_inverse_singular",
+        "DID NOT RAISE",
+        "the inverse of a singular matrix is NaN, as the solution of its equations is",
+    ),
+    ExplainedDifference(
+        RUN,
+        "tests/tensor/linalg/test_products.py::TestKron::test_vec_vec_kron_raises",
+        "DID NOT RAISE",
+        "vectors have a Kronecker product, numpy's",
+    ),
+    ExplainedDifference(
+        RUN,
+        "tests/tensor/linalg/test_solvers/test_general.py::TestSolveBase::*",
+        "SolveTest",
+        "messages and properties of its Op are PyTensor's own",
+    ),
+    ExplainedDifference(
+        RUN,
+        "tests/tensor/linalg/test_solvers/test_lstsq.py::TestLstsq::test_wrong_*",
+        "Applying Lstsq",
+        "the engine refuses wrong ranks when the graph is built",
+    ),
+    ExplainedDifference(
+        RUN,
+        "tests/tensor/linalg/test_summary.py::test_det_non_square_raises",
+        "must be square",
+        "the message is the engine's",
+    ),
+    ExplainedDifference(
+        RUN,
+        "tests/tensor/linalg/test_summary.py::test_trace",
+        "DID NOT WARN",
+        "the engine's linalg.trace is not deprecated",
+    ),
+    ExplainedDifference(
+        RUN,
+        "tests/tensor/test_blockwise.py::test_blockwise_*shape",
+        "assert False",
+        "a batch is a loop in the optimized graph, which shows no core_op (decision 0117)",
+    ),
+    ExplainedDifference(
+        RUN,
+        "tests/tensor/test_blockwise.py::TestInplace::*",
+        "{}",
+        "no Op of linear algebra overwrites its inputs here: kernels work on copies",
+    ),
 )
 """Tests that fail on the engine, and rightly so."""
 

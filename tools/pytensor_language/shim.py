@@ -161,9 +161,14 @@ def engine_name(module: str, name: str) -> Any:
 
 
 def internal_name(name: str) -> Any:
-    """Return what stands for a private name that tests use: a comparison, a draw, or a cast."""
+    """Return what stands for a private name that tests use: a comparison, a draw, a cast, or a batch."""
     if name == "_allclose":
         return allclose
+    if name == "_parse_gufunc_signature":
+        return import_module("engine.tensor.signature").parsed
+    if name == "_vectorize_node":
+        vectorize_node = import_module("engine.tensor.blockwise").vectorize_node
+        return lambda op, node, *inputs: vectorize_node(node, *inputs)[0].owner
     if name == "_gamma":
         return getattr(import_module("engine.random.continuous"), name)
     if name.startswith(CAST):

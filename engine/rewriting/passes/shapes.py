@@ -9,6 +9,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from functools import reduce
+from inspect import signature
 from typing import Any
 
 from engine.graph import Apply, Constant, FunctionGraph, Variable, ancestors, rebuild
@@ -139,13 +140,13 @@ def _source(x: Variable, axis: int) -> Axis | Variable | None:
 def _source_by_signature(node: Apply, x: Variable, axis: int) -> Axis | Variable | None:
     """Return the source of a length of a decomposition's output: an axis of an input, or the shorter one."""
     assert isinstance(node.op, CallbackOp)
-    signature, output = parsed(node.op.gufunc_signature), x.index
+    named, output = parsed(node.op.gufunc_signature), x.index
     assert output is not None
-    name = signature.outputs[output][axis]
-    place = signature.place_of(name)
+    name = named.outputs[output][axis]
+    place = named.place_of(name)
     if place is not None:
         return node.inputs[place[0]], place[1]
-    sides = [signature.place_of(side) for side in "mn"]
+    sides = [named.place_of(side) for side in "mn"]
     if name != SMALLER or None in sides:
         return None
     lengths = [shape_i(node.inputs[side[0]], side[1]) for side in sides if side is not None]
@@ -160,11 +161,11 @@ def _source_in_batch(node: Apply, x: Variable, axis: int) -> Axis | Variable | N
     op, output = node.op, x.index
     assert isinstance(op, Blockwise)
     assert output is not None
-    signature, count = parsed(op.signature), op.batch_ndim(node)
+    named, count = parsed(op.signature), op.batch_ndim(node)
     if axis < count:
         return next(((v, axis) for v in node.inputs if not tensor_type_of(v).broadcastable[axis]), None)
-    name = signature.outputs[output][axis - count]
-    place = signature.place_of(name)
+    name = named.outputs[output][axis - count]
+    place = named.place_of(name)
     if place is not None:
         return node.inputs[place[0]], place[1] + count
     if name.isdigit():
@@ -294,7 +295,7 @@ def inferred_length(node: Apply, x: Variable, axis: int) -> Variable | None:
     asked = without_context(node)
     shapes = [_lengths(v) for v in asked.inputs]
     try:
-        found = infer(None, asked, list(shapes))
+        found = infer(*([None] if _takes_graph(infer) else []), asked, list(shapes))
     except NotImplementedError:
         return None
     except Exception as error:
@@ -302,6 +303,11 @@ def inferred_length(node: Apply, x: Variable, axis: int) -> Variable | None:
         return None
     length = _checked(node, x, found, axis)
     return None if length is None else _said_of(node, length, asked, shapes)
+
+
+def _takes_graph(infer: Any) -> bool:
+    """Return True if a method `infer_shape` takes a graph first, as in releases of PyTensor before 3.3."""
+    return len(signature(infer).parameters) > 2
 
 
 def _lengths(variable: Variable) -> tuple[Any, ...]:

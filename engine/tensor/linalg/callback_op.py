@@ -9,8 +9,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from engine.graph.apply import Apply
-from engine.graph.op import Op
 from engine.tensor.creation import zeros_like
+from engine.tensor.linalg.matrix_op import MatrixOp
 from engine.tensor.linalg.solvers import as_inexact
 from engine.tensor.signature import lengths_by_name, parsed
 from engine.tensor.type import tensor_type
@@ -21,7 +21,7 @@ SMALLER = "k"
 Arrays = Sequence[Any]
 
 
-class CallbackOp(Op):
+class CallbackOp(MatrixOp):
     """Base class of Ops on matrices of floats or complex numbers that `computed` computes by numpy or SciPy.
 
     `gufunc_signature` names the axes; `k` is the smaller of `m` and `n`. Where the computation fails, and for

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from engine.graph.apply import Apply
-from engine.graph.op import Op
 from engine.tensor.blockwise import batched
 from engine.tensor.diagonal import only_triangle
+from engine.tensor.linalg.matrix_op import MatrixOp
 from engine.tensor.linalg.solvers import (
     as_square,
     check_square,
@@ -25,7 +25,7 @@ from engine.tensor.shape import transpose
 from engine.tensor.type import tensor_type
 
 
-class Cholesky(Op):
+class Cholesky(MatrixOp):
     """The triangular factor of a positive definite x: L with `L L.T` = x if `lower`, otherwise U with
     `U.T U` = x.
 
@@ -85,7 +85,7 @@ def cholesky(
     return batched(Cholesky(lower=lower, on_error=on_error), x)
 
 
-class SLogDet(Op):
+class SLogDet(MatrixOp):
     """The sign (0 if singular) and the logarithm of the magnitude (-inf if singular) of a determinant.
 
     If the logarithm is NaN, so is the sign. The gradient of a singular matrix is NaN.

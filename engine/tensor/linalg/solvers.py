@@ -14,13 +14,13 @@ from typing import Any
 import numpy as np
 
 from engine.graph.apply import Apply
-from engine.graph.op import Op
 from engine.scalar.promotion import COMPLEX, common
 from engine.tensor.blockwise import batched, vectorize
 from engine.tensor.conversion import as_tensor_variable
 from engine.tensor.diagonal import diagonal, eye, only_triangle
 from engine.tensor.elementary import conj
 from engine.tensor.elemwise import cast, dimshuffle
+from engine.tensor.linalg.matrix_op import MatrixOp
 from engine.tensor.math import add, mul, neg, true_div
 from engine.tensor.products import dot
 from engine.tensor.rearranging import matrix_transpose
@@ -28,12 +28,12 @@ from engine.tensor.shape import expand_dims, shape_i, transpose
 from engine.tensor.type import tensor_type
 
 
-class SolveBase(Op):
+class SolveBase(MatrixOp):
     """Base class of the Ops that solve `A x = b` for a square matrix A and a vector or matrix b."""
 
     __props__: tuple[str, ...] = ("lower", "b_ndim")
 
-    def __init__(self, lower: bool, b_ndim: int) -> None:
+    def __init__(self, lower: bool = False, *, b_ndim: int) -> None:
         self.lower, self.b_ndim = bool(lower), int(b_ndim)
         if self.b_ndim not in (1, 2):
             raise ValueError(f"Making a {type(self).__name__} with b_ndim={b_ndim}: it must be 1 or 2")
@@ -107,7 +107,7 @@ class Solve(SolveBase):
     __props__ = ("assume_a", "lower", "b_ndim")
 
     def __init__(self, *, assume_a: str = "gen", lower: bool = False, b_ndim: int) -> None:
-        super().__init__(lower, b_ndim)
+        super().__init__(lower, b_ndim=b_ndim)
         if assume_a not in ("gen", "pos"):
             raise ValueError(
                 f"Making a Solve: Invalid assume_a: {assume_a}. It must be one of {', '.join(ASSUMPTIONS)}"
@@ -141,7 +141,7 @@ class SolveTriangular(SolveBase):
     __props__ = ("lower", "unit_diagonal", "b_ndim")
 
     def __init__(self, *, lower: bool = False, unit_diagonal: bool = False, b_ndim: int) -> None:
-        super().__init__(lower, b_ndim)
+        super().__init__(lower, b_ndim=b_ndim)
         self.unit_diagonal = bool(unit_diagonal)
 
     def solved(self, A: np.ndarray, b: np.ndarray) -> np.ndarray:

@@ -8,6 +8,7 @@ import engine.tensor as pt
 from engine import OpFromGraph, verify_grad
 from engine.graph import Apply, Op, toposort, vectorize_graph, vectorize_node
 from engine.graph import replace as names_of_replace
+from engine.graph.absent_gradients import DisconnectedType
 from engine.graph.types import Type
 from engine.tensor import Blockwise
 from engine.tensor.linalg import Cholesky, Solve
@@ -205,8 +206,42 @@ def test_a_batch_of_which_only_the_shape_is_used_is_not_computed(kernels_once):
 
     shape = Blockwise(Never(), "(m),(n)->(k)")(x, y).shape
     assert list(engine.function([x, y], shape)(V, V[:, :2])) == [5, 2]
+
+    class Newer(Never):
+        def infer_shape(self, node, input_shapes):
+            return [input_shapes[1]]
+
+    newer = Blockwise(Newer(), "(m),(n)->(k)")(x, y).shape
+    assert list(engine.function([x, y], newer)(V, V[:, :2])) == [5, 2]
     fixed = Blockwise(Never(), "(m),(n)->(7)")(x, y).shape[1]
     assert engine.function([x, y], fixed, on_unused_input="ignore")(V, V) == 7
+
+
+def test_gradients_of_users_are_those_of_each_place():
+    class Halves(Op):
+        gufunc_signature = "(n)->(n),(n)"
+        __props__ = ()
+
+        def make_node(self, x):
+            return Apply(self, [x], [x.type.make_variable(), x.type.make_variable()])
+
+        def perform(self, node, inputs, output_storage):
+            output_storage[0][0], output_storage[1][0] = inputs[0] / 2, inputs[0] / 2
+
+    class Older(Halves):
+        def L_op(self, inputs, outputs, output_grads):
+            assert isinstance(output_grads[1].type, DisconnectedType)
+            return [output_grads[0] / 2]
+
+    class Newer(Halves):
+        def pullback(self, inputs, outputs, cotangents):
+            assert isinstance(cotangents[1].type, DisconnectedType)
+            return [cotangents[0] / 2]
+
+    x = pt.dmatrix("x")
+    for op in (Older(), Newer()):
+        gradient = engine.grad((Blockwise(op)(x)[0] ** 2).sum(), x)
+        np.testing.assert_allclose(engine.function([x], gradient, mode="NUMPY")(V), V / 2)
 
 
 def test_what_is_no_batch_is_refused():
