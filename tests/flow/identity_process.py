@@ -14,6 +14,7 @@ import hashlib
 import json
 import multiprocessing
 import sys
+from functools import cache
 from random import Random
 from typing import Any
 
@@ -28,8 +29,13 @@ from tests.engine.generated_graphs import Graph, graphs, rebuilt
 COUNT = 12
 
 
+@cache
 def generated() -> list[Graph]:
-    """The same few graphs in every process, no two of them equal."""
+    """The same few graphs in every process, no two of them equal.
+
+    A process generates them once: Hypothesis also draws the numbers that it finds in the source of modules,
+    and later more of these are loaded.
+    """
     found: dict[bytes, Graph] = {}
 
     @settings(
