@@ -15,6 +15,7 @@ def test_known_lengths_are_constants():
     lengths = pt.broadcast_shape((1, 2), pt.as_tensor([3, 1, 2]), (2,), arrays_are_shapes=True)
     assert [int(length.data) for length in lengths] == [3, 1, 2]
     assert pt.broadcast_shape() == ()
+    assert len(pt.broadcast_shape_iter(iter([(1, 2), (3, 1)]), arrays_are_shapes=True)) == 2
     x = pt.tensor("x", shape=(None, 1))
     assert [length.owner is not None for length in pt.broadcast_shape(x, x + 1, np.ones(4))] == [True, False]
     with pytest.raises(ValueError, match="do not fit"):
