@@ -39,6 +39,8 @@ _GUARDED_PACKAGES = sys.stdlib_module_names | frozenset(
 
 _WITH_HANDLERS = {"concurrent": "concurrent.futures.thread", "logging": "logging"}
 """Standard modules whose own fork handlers take locks, and which numba imports: package -> module."""
+_THEIR_LOCKS = {"concurrent.futures.thread": "_global_shutdown_lock", "logging": "_lock"}
+"""The locks that these handlers take before a fork and release in the parent."""
 
 
 class Rank(IntEnum):
@@ -158,12 +160,25 @@ def _before() -> None:
     """Pause all work, at a moment when no other thread is importing a guarded module."""
     if _paused:  # registered twice
         return
+    absent = [name for name in _THEIR_LOCKS if name not in sys.modules]
     deadline = time.monotonic() + PATIENCE
     _pause_all(deadline)
     while _imports_elsewhere() and time.monotonic() < deadline:
         _resume_all(in_child=False)  # the import may need paused work
         time.sleep(_PAUSE)
         _pause_all(deadline)
+    _take_locks_of(absent, deadline)
+
+
+def _take_locks_of(modules: list[str], deadline: float) -> None:
+    """Take the locks of those of the modules that other threads have imported since this fork began.
+
+    Their handlers were registered too late to take them before the fork, and release them behind it.
+    """
+    for name in modules:
+        module = sys.modules.get(name)
+        if module is not None and not getattr(module.__spec__, "_initializing", False):
+            getattr(module, _THEIR_LOCKS[name]).acquire(timeout=max(deadline - time.monotonic(), 0.0))
 
 
 def _in_parent() -> None:

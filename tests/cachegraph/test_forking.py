@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 import sys
 import threading
 import time
@@ -27,12 +28,12 @@ pytestmark = [
 
 
 def in_child(what: Callable[[], bool]) -> bool:
-    """Return what `what` returns in a forked child; False if that takes ten seconds."""
+    """Return what `what` returns in a forked child; False if that takes half a minute."""
     child = os.fork()
     if child == 0:
         code = 1
         try:
-            threading.Thread(target=lambda: (time.sleep(10), os._exit(2)), daemon=True).start()
+            threading.Thread(target=lambda: (time.sleep(30), os._exit(2)), daemon=True).start()
             code = 0 if what() else 1
         finally:
             os._exit(code)
@@ -176,6 +177,38 @@ def test_children_forked_while_threads_use_a_cache_use_it_too(tmp_path: Path) ->
         done.set()
         for thread in threads:
             thread.join()
+
+
+LATE_HANDLERS = """
+import os, sys
+from cachegraph.forking import Rank, pause_at_forks
+
+class Importing:
+    def pause(self, seconds):
+        import concurrent.futures.thread, logging
+
+    def resume(self, in_child):
+        pass
+
+work = Importing()
+pause_at_forks(work, Rank.INDEX)
+assert "logging" not in sys.modules
+child = os.fork()
+import concurrent.futures.thread, logging
+for lock in (logging._lock, concurrent.futures.thread._global_shutdown_lock):
+    assert lock.acquire(timeout=5)
+    lock.release()
+if child:
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    os.fork() or os._exit(0)
+"""
+
+
+def test_modules_with_handlers_that_are_imported_while_a_fork_waits_keep_their_locks_in_order() -> None:
+    found = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", LATE_HANDLERS], capture_output=True, text=True
+    )
+    assert (found.returncode, found.stderr) == (0, "")
 
 
 def test_threads_that_come_and_go_leave_no_descriptor_open(tmp_path: Path) -> None:
