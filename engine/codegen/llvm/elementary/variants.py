@@ -33,7 +33,8 @@ def keep_variants(symbols: Sequence[str]) -> list[str]:
 def define_by_vectors(
     symbol: str, of: LlvmType, lanes: tuple[int, ...], emit: Emitter, has_fma: bool
 ) -> tuple[list[str], list[str], dict[str, str]]:
-    """Return the variants of a function of two numbers of type `of`, the text of all, and what they declare.
+    """Return the names of a function of two numbers of type `of` and its variants, the text of all, and what
+    they declare.
 
     `lanes` are the doubles and the floats of a register. Only vectors of a whole register are computed. Other
     results are the first elements of one: that of a single number, and of floats beside doubles.
@@ -47,7 +48,9 @@ def define_by_vectors(
     if part != whole:
         text += _first_of(computed, whole, _head(variants[part.lanes], part, "noinline"), part)
     text += _first_of(computed, whole, _head(symbol, of, named_variants(symbol, "N{}vv", variants)), of)
-    return list(variants.values()), text, b.declarations
+    # The function is kept, too: LLVM would drop a parameter that is always the same constant, and with it
+    # the variants.
+    return [symbol, *variants.values()], text, b.declarations
 
 
 def _head(symbol: str, of: LlvmType, attributes: str) -> str:

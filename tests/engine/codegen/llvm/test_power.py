@@ -6,6 +6,8 @@ import mpmath
 import numpy as np
 import pytest
 
+import engine
+import engine.tensor as pt
 from cachegraph.object_code.cpu import machine_levels
 from engine.lowering.kernels.elementwise import elementwise
 from engine.lowering.kernels.nest import NestOperand
@@ -167,3 +169,13 @@ def test_floats_beside_doubles_have_the_same_powers(level):
     wide = calling_kernel(elementwise(operands, statements, [("value", 1)], 1), "k_wide_powers", level)
     expected = calling("pow", "float32", level)(bases, exponents)
     np.testing.assert_array_equal(wide(bases, exponents, result="float64"), expected.astype(np.float64))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_a_loop_with_a_constant_exponent_calls_the_variant_for_vectors(dtype, capfd):
+    x = pt.vector("x", dtype=dtype)
+    exponent = pt.constant(2.5, dtype=dtype)
+    f = engine.function([x], [x**exponent, x**exponent + x], mode=engine.Mode())
+    points = np.linspace(0.1, 9, 40, dtype=dtype)
+    np.testing.assert_allclose(f(points)[0], points**2.5, rtol=2e-6 if dtype == "float32" else 1e-15)
+    assert "not vectorized" not in capfd.readouterr().err  # LLVM says so of a loop of a given width
