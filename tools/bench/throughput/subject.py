@@ -13,6 +13,7 @@ import json
 import os
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from importlib import import_module
 from math import inf
 from time import perf_counter, process_time
@@ -32,7 +33,7 @@ def main() -> None:
     # Pools of threads, which no setting switches off everywhere, then have one thread.
     everywhere = os.sched_getaffinity(0)
     one = {max(everywhere)}
-    os.sched_setaffinity(0, one)
+    run_on(one)
     module = import_module(f"in_{sys.argv[1]}")
     call: Callable[[], Any] = bool
     for line in sys.stdin:
@@ -42,10 +43,17 @@ def main() -> None:
             continue
         call = bool  # the arrays of the last one are freed before there are new ones
         gc.collect()
-        os.sched_setaffinity(0, everywhere)  # all processes make themselves ready at the same time
+        run_on(everywhere)  # all processes make themselves ready at the same time
         call, report = made_ready(module, *question)
-        os.sched_setaffinity(0, one)
+        run_on(one)
         answer(report)
+
+
+def run_on(processors: set[int]) -> None:
+    """Run all threads of this process on these processors; new ones inherit that."""
+    for thread in os.listdir("/proc/self/task"):
+        with suppress(ProcessLookupError):  # it has ended since
+            os.sched_setaffinity(int(thread), processors)
 
 
 def made_ready(module: Any, name: str, dtype: str, size: int) -> tuple[Callable[[], Any], dict[str, Any]]:
