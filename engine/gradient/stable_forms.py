@@ -28,13 +28,13 @@ from engine.gradient.stable_products import (
     reciprocal_of_sigmoid,
 )
 from engine.gradient.written_forms import (
+    base_and_exponent,
     exponent_of,
     floats,
     one_plus_exp,
     only,
     opposite,
     quotient,
-    root,
     root_of_square,
 )
 from engine.graph.apply import Apply
@@ -158,7 +158,8 @@ def _sqr(v: Variable) -> Any:
     power = exponential_power(_argument(v), 2.0)
     if power is not None:
         return power
-    x = root(_argument(v))
+    base, exponent = base_and_exponent(_argument(v))
+    x = base if exponent == 0.5 else None
     return made_of(x, lambda x: switch(ge(x, 0), x, float("nan")))
 
 

@@ -126,13 +126,6 @@ def base_and_exponent(v: Variable) -> tuple[Any, float]:
     return (None, 1.0) if operands is None or value is None else (operands[0], float(value))
 
 
-def root(v: Variable) -> Any:
-    """Return x if `v` is the square root of x; otherwise None."""
-    found = only(v, exponential.sqrt)
-    operands = floats(v, exponential.pow) if found is None else None
-    return operands[0] if operands is not None and scalar_value(operands[1]) == 0.5 else found
-
-
 def is_number(v: Any, holds: Callable[[float], bool]) -> bool:
     """Return True if `v` is a constant of one element for which `holds` is true."""
     value = None if v is None else scalar_value(v)

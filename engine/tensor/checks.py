@@ -18,7 +18,21 @@ from engine.tensor.type import static_shape, tensor_type
 _MOST_PRINTED = 30
 
 
-class CheckAndRaise(Op):
+class CheckedValue(Op):
+    """Returns its first input, if a check with the others holds: these have no derivatives."""
+
+    def pullback(self, inputs: Sequence[Any], outputs: Sequence[Any], cotangents: Sequence[Any]) -> list[Any]:
+        return [cotangents[0], *([None] * (len(inputs) - 1))]
+
+    def pushforward(self, inputs: Sequence[Any], outputs: Sequence[Any], tangents: Sequence[Any]) -> Any:
+        return [tangents[0]]
+
+    def connection_pattern(self, node: Apply) -> list[list[bool]]:
+        """Return that the output depends on the value, not on the others."""
+        return [[True], *([False] for _ in node.inputs[1:])]
+
+
+class CheckAndRaise(CheckedValue):
     """Returns its first input if all others, conditions, are true; else it raises `exc_type(msg)`.
 
     The check is made where the value is used, not where its shape is. Raises ValueError unless `exc_type`
@@ -57,16 +71,6 @@ class CheckAndRaise(Op):
         """Return the shape of the value."""
         return [input_shapes[0]]
 
-    def pullback(self, inputs: Sequence[Any], outputs: Sequence[Any], cotangents: Sequence[Any]) -> list[Any]:
-        return [cotangents[0], *([None] * (len(inputs) - 1))]
-
-    def pushforward(self, inputs: Sequence[Any], outputs: Sequence[Any], tangents: Sequence[Any]) -> Any:
-        return [tangents[0]]
-
-    def connection_pattern(self, node: Apply) -> list[list[bool]]:
-        """Return that the output depends on the value, not on the conditions."""
-        return [[True], *([False] for _ in node.inputs[1:])]
-
     def __str__(self) -> str:
         return f"{type(self).__name__}{{raises={self.exc_type.__name__}, msg='{self._shortened}'}}"
 
@@ -94,7 +98,7 @@ class Assert(CheckAndRaise):
 assert_op = Assert()
 
 
-class SpecifyShape(Op):
+class SpecifyShape(CheckedValue):
     """Returns its first input, whose lengths along `axes` must be the others; else it raises AssertionError.
 
     The output's type has those lengths that are constants. The check is made where the value or the shape of
@@ -135,16 +139,6 @@ class SpecifyShape(Op):
         if any(n not in (None, found) for n, found in zip(due, x.shape, strict=True)):
             raise AssertionError(f"SpecifyShape: Got shape {x.shape}, expected {tuple(due)}.")
         output_storage[0][0] = x
-
-    def pullback(self, inputs: Sequence[Any], outputs: Sequence[Any], cotangents: Sequence[Any]) -> list[Any]:
-        return [cotangents[0], *([None] * (len(inputs) - 1))]
-
-    def pushforward(self, inputs: Sequence[Any], outputs: Sequence[Any], tangents: Sequence[Any]) -> Any:
-        return [tangents[0]]
-
-    def connection_pattern(self, node: Apply) -> list[list[bool]]:
-        """Return that the output depends on the value, not on the lengths."""
-        return [[True], *([False] for _ in node.inputs[1:])]
 
     def __str__(self) -> str:
         return "SpecifyShape"
