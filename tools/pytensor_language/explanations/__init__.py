@@ -1,0 +1,17 @@
+"""Tests of PyTensor's that are no measure of the engine's language, and differences that stay.
+
+Each has its reason. `INTERNAL` tests ask for internals: linkers, C code, memory that is overwritten in
+place, data structures behind PyTensor's interface. A difference is `EXPLAINED` where PyTensor's behaviour
+is a defect, or where the engine's is another on purpose.
+"""
+
+from __future__ import annotations
+
+from explanations import compiling, graphs, indexing, linear_algebra, rewriting, scalars_and_elements
+from explanations.left_out import left_out
+
+__all__ = ["EXPLAINED", "INTERNAL", "left_out"]
+
+_AREAS = (graphs, compiling, scalars_and_elements, indexing, linear_algebra, rewriting)
+INTERNAL = tuple(each for area in _AREAS for each in area.INTERNAL)
+EXPLAINED = tuple(each for area in _AREAS for each in area.EXPLAINED)

@@ -1,0 +1,26 @@
+"""Tests of indexing that differ for a reason."""
+
+from __future__ import annotations
+
+from explanations.difference import difference
+from pytensor_tests.explained import ExplainedDifference
+
+INTERNAL: tuple[ExplainedDifference, ...] = ()
+
+EXPLAINED: tuple[ExplainedDifference, ...] = (
+    difference(
+        "tests/tensor/test_subtensor.py::TestAdvancedSubtensor::test_inc_adv_subtensor*_with_broadcasting*",
+        "",
+        "the gradient counts a repeated place once, as the value does (decision 0125)",
+    ),
+    difference(
+        "tests/tensor/test_subtensor.py::*",
+        "does not fit what is indexed: found lengths",
+        "an axis broadcasts only if its length is known to be 1 (decision 0111)",
+    ),
+    difference(
+        "tests/tensor/test_subtensor.py::TestSubtensor::test_grad_?d",
+        "assert 4 == 6",
+        "it counts the Ops of a compiled graph",
+    ),
+)
