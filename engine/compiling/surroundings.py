@@ -66,11 +66,12 @@ def describe_rewrites(query: RewriteDatabaseQuery) -> tuple[tuple[str, ...], ...
     """
     # Before anything imports the pipeline nobody can have registered a rewrite.
     optdb = getattr(sys.modules.get("engine.rewriting.pipeline"), "optdb", None)
-    foreign = optdb().foreign() if optdb is not None else []
+    foreign = optdb.foreign() if optdb is not None else []
     if foreign:
         advice = "no key describes rewrites that others register; register none to have functions cached"
         raise Unfingerprintable(f"rewrite {foreign[0]}", advice, ("rewrites", "optdb"))
-    return tuple(sorted(query.include)), tuple(sorted(query.require)), tuple(sorted(query.exclude))
+    tags = [tuple(sorted(chosen)) for chosen in (query.include, query.require, query.exclude)]
+    return (*tags, (str(query.position_cutoff),))
 
 
 @cache

@@ -105,6 +105,12 @@ class EquilibriumDB(RewriteDatabase[NodeRewriter]):
 class SequenceDB(RewriteDatabase["GraphRewriter | RewriteDatabase[NodeRewriter]"]):
     """Rewrites of graphs, and databases of rewrites, that run one after the other."""
 
+    def selected(
+        self, query: RewriteDatabaseQuery
+    ) -> list[_Registration[GraphRewriter | RewriteDatabase[NodeRewriter]]]:
+        """Return the registrations that `query` chooses, in running order, up to its cutoff."""
+        return [entry for entry in super().selected(query) if entry.position < query.position_cutoff]
+
     def query(self, query: RewriteDatabaseQuery) -> SequentialGraphRewriter:
         """Return a rewriter that runs the chosen rewrites in order."""
         found = [entry.rewriter for entry in self.selected(query)]

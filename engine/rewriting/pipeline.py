@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from functools import cache
 from typing import Any
 
 from engine.graph import Constant, FunctionGraph, Supervisor, Variable, graph_inputs
@@ -66,8 +65,7 @@ DEFAULT_QUERY = RewriteDatabaseQuery(include=("fast_run",))
 """All rewrites: the default for compiled functions."""
 
 
-@cache
-def optdb() -> SequenceDB:
+def _registered() -> SequenceDB:
     """Return the database of all rewrites of the engine, by name and by the tags below."""
     canonicalize = EquilibriumDB("canonicalize")
     for tag, rewriters in (("canonicalize", CANONICALIZE), ("stabilize", STABILIZE)):
@@ -95,9 +93,13 @@ def optdb() -> SequenceDB:
     return database
 
 
+optdb = _registered()
+"""All rewrites of the engine, and those that users add."""
+
+
 def describe(query: RewriteDatabaseQuery = DEFAULT_QUERY) -> Description:
     """Return the names and positions of the chosen rewrites, in running order, for a cache key."""
-    return optdb().describe(query)
+    return optdb.describe(query)
 
 
 def run_pipeline(
@@ -111,8 +113,8 @@ def run_pipeline(
     input already.
     """
     report = RewriteReport()
-    rewriter = optdb().query(query)
-    inner = InnerGraphs(rewriter, graphs, optdb().query(query.requiring("inplace")))
+    rewriter = optdb.query(query)
+    inner = InnerGraphs(rewriter, graphs, optdb.query(query.requiring("inplace")))
     fgraph.attach_feature(Supervisor(fgraph.inputs))
     fgraph.validate()
     fgraph.attach_feature(inner)

@@ -53,7 +53,7 @@ def subclasses(cls):
 
 
 def passes():
-    return rewriting.optdb().query(rewriting.DEFAULT_QUERY).rewriters
+    return rewriting.optdb.query(rewriting.DEFAULT_QUERY).rewriters
 
 
 def model(*features):

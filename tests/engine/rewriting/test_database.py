@@ -37,6 +37,13 @@ def test_what_runs_is_described_by_names_and_positions_in_running_order():
     )
 
 
+def test_a_query_stops_before_its_cutoff():
+    query = RewriteDatabaseQuery(include=["all"], position_cutoff=10)
+    assert [row[0] for row in database().describe(query)] == ["inner"]
+    assert query.excluding("costly").including("x").requiring("all").position_cutoff == 10
+    assert query != RewriteDatabaseQuery(include=["all"])
+
+
 def test_a_name_or_a_tag_excludes():
     query = RewriteDatabaseQuery(include=["all"])
     assert database().describe(query.excluding("costly", "merge")) == (("inner", 0.5, ("fast", 1.0)),)

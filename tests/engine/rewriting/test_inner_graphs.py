@@ -189,8 +189,8 @@ def test_two_ops_recognised_within_each_other_end_and_only_what_stands_alone_is_
 
 
 def test_its_name_is_in_the_description_of_the_pipeline():
-    assert isinstance(optdb(), SequenceDB)
-    names = [row[0] for row in optdb().describe(DEFAULT_QUERY)]
+    assert isinstance(optdb, SequenceDB)
+    names = [row[0] for row in optdb.describe(DEFAULT_QUERY)]
     assert names.index("inline_graphs") == 0
     assert names.index("optimize_inner_graphs") < names.index("merge_last") < names.index("fusion")
 
