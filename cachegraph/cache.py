@@ -4,7 +4,7 @@ caller."""
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, TypeVar
 
@@ -53,10 +53,14 @@ class Cache:
     def lookup(self, key: CacheKey) -> Hit | Miss:
         """Return the stored entry of `key`, or the miss with its reason; never raises."""
         found = self._lookup.get(key)
-        if isinstance(found, Hit):
-            self._records.hit(key, found, None)
-        else:
-            self._records.miss(key, found)
+        self._records.answer(key, found)
+        return found
+
+    def lookup_many(self, keys: Sequence[CacheKey]) -> list[Hit | Miss]:
+        """Return what `lookup` returns for each of `keys`, in their order, found together; never raises."""
+        found = self._lookup.get_many(keys)
+        for key, answer in zip(keys, found, strict=True):
+            self._records.answer(key, answer)
         return found
 
     def find(self, key: CacheKey, load: Callable[[bytes], T]) -> Found[T] | Miss:

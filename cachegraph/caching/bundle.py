@@ -6,7 +6,7 @@ added, not copies, so bundles pickled together store shared payloads once.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from cachegraph.fingerprint.primitives import content_name, strong_digest
@@ -53,6 +53,10 @@ class Bundle:
             return Miss("damaged", "what was taken along does not match its digest")
         return Hit(row.payload, row.blobs, {})
 
+    def lookup_many(self, keys: Sequence[CacheKey]) -> list[Hit | Miss]:
+        """Return what `lookup` returns for each of `keys`, in their order; never raises."""
+        return [self.lookup(key) for key in keys]
+
     def read_blob(self, digest_hex: str) -> bytes | None:
         """Return the checked blob that a hit named; None if it is missing or damaged."""
         content = self._blobs.get(digest_hex)
@@ -76,7 +80,15 @@ class BundledCache:
 
     def lookup(self, key: CacheKey) -> Hit | Miss:
         """Return the entry of `key` from the cache, else from the bundle, or the miss; never raises."""
-        found = _NO_CACHE if self._cache is None else self._cache.lookup(key)
+        return self._or_bundled(key, _NO_CACHE if self._cache is None else self._cache.lookup(key))
+
+    def lookup_many(self, keys: Sequence[CacheKey]) -> list[Hit | Miss]:
+        """Return what `lookup` returns for each of `keys`, in their order, found together; never raises."""
+        found = [_NO_CACHE] * len(keys) if self._cache is None else self._cache.lookup_many(keys)
+        return [self._or_bundled(key, answer) for key, answer in zip(keys, found, strict=True)]
+
+    def _or_bundled(self, key: CacheKey, found: Hit | Miss) -> Hit | Miss:
+        """Return `found`, the answer of the cache, if it is a hit, else that of the bundle."""
         if isinstance(found, Hit):
             return found
         bundled = self._bundle.lookup(key)

@@ -3,7 +3,7 @@ build."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from time import perf_counter
 from typing import TYPE_CHECKING, TypeVar
 
@@ -38,10 +38,11 @@ class EntryLookup:
 
     def get(self, key: CacheKey) -> Hit | Miss:
         """Return the stored entry of `key`, not yet counted, or the miss; never raises."""
-        found = self._store.get(key)
-        if isinstance(found, Miss) and found.reason == "untrusted":
-            self._records.untrusted(found)
-        return found
+        return self._noted(self._store.get(key))
+
+    def get_many(self, keys: Sequence[CacheKey]) -> list[Hit | Miss]:
+        """Return what `get` returns for each of `keys`, in their order; the store looks them up together."""
+        return [self._noted(found) for found in self._store.get_many(keys)]
 
     def load_all(
         self, keys: Iterable[CacheKey], load: Callable[[CacheKey, bytes], T], verify: Verify[T] | None = None
@@ -49,8 +50,9 @@ class EntryLookup:
         """Return what `load` does for each of `keys`: those that are found, and the misses."""
         found: dict[CacheKey, Found[T]] = {}
         missing: dict[CacheKey, Miss] = {}
-        for key in dict.fromkeys(keys):
-            loaded = self.load(key, load, verify)
+        distinct = list(dict.fromkeys(keys))
+        for key, stored in zip(distinct, self.get_many(distinct), strict=True):
+            loaded = self._load_stored(key, stored, load, verify)
             if isinstance(loaded, Found):
                 found[key] = loaded
             else:
@@ -65,7 +67,16 @@ class EntryLookup:
         A load that raises is a miss. In the mode verify, `verify` checks some of the hits and may replace the
         value.
         """
-        hit = self._writer.distrusted(key) or self.get(key)
+        return self._load_stored(key, self.get(key), load, verify)
+
+    def _load_stored(
+        self,
+        key: CacheKey,
+        stored: Hit | Miss,
+        load: Callable[[CacheKey, bytes], T],
+        verify: Verify[T] | None,
+    ) -> Found[T] | Miss:
+        hit = self._writer.distrusted(key) or stored
         if isinstance(hit, Miss):
             return hit
         begin = perf_counter()
@@ -84,6 +95,11 @@ class EntryLookup:
             self._writer.correct(key, hit.payload, correction.artifact, correction.difference)
             return Found(correction.value, "miss", MISMATCH, correction.artifact.seconds, load_seconds, {})
         self._records.hit(key, hit, load_seconds)
+        return found
+
+    def _noted(self, found: Hit | Miss) -> Hit | Miss:
+        if isinstance(found, Miss) and found.reason == "untrusted":
+            self._records.untrusted(found)
         return found
 
     def samples_hit(self) -> bool:

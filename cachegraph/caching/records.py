@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING
 from cachegraph.caching.counters import PROCESS
 from cachegraph.logger import logger
 from cachegraph.store.activity import Activity
+from cachegraph.store.entry import Hit
 from cachegraph.store.failures import store_failure_reason
 
 if TYPE_CHECKING:
     from cachegraph.key import CacheKey
     from cachegraph.settings import Settings
-    from cachegraph.store.entry import Hit, Miss
+    from cachegraph.store.entry import Miss
     from cachegraph.store.protocol import Store
 
 WRITING = ("readwrite", "verify")
@@ -55,6 +56,13 @@ class CacheRecords:
         self._flush_at_exit: object = None
         self._unloadable: set[bytes] = set()
         self._warned: set[str] = set()
+
+    def answer(self, key: CacheKey, found: Hit | Miss) -> None:
+        """Count the answer to a look-up of which nothing was loaded."""
+        if isinstance(found, Hit):
+            self.hit(key, found, None)
+        else:
+            self.miss(key, found)
 
     def hit(self, key: CacheKey, hit: Hit, load_seconds: float | None) -> None:
         """Count a hit, and the seconds that it saved."""

@@ -32,6 +32,9 @@ class Store(Protocol):
     def get(self, key: CacheKey) -> Hit | Miss:
         """Return the checked entry of `key`, or the reason for the miss. Never raises."""
 
+    def get_many(self, keys: Sequence[CacheKey]) -> Sequence[Hit | Miss]:
+        """Return what `get` returns for each of `keys`, in their order, found together. Never raises."""
+
     def put(self, key: CacheKey, artifact: Artifact, load_seconds: float = 0.0) -> None:
         """Publish `artifact` under `key` in one step, replacing the old entry.
 
@@ -137,6 +140,10 @@ class NoStore:
     def get(self, key: CacheKey) -> Hit | Miss:
         """Return the reason why there is no cache."""
         return self.why
+
+    def get_many(self, keys: Sequence[CacheKey]) -> Sequence[Hit | Miss]:
+        """Return the reason why there is no cache, for each key."""
+        return [self.why] * len(keys)
 
     def put(self, key: CacheKey, artifact: Artifact, load_seconds: float = 0.0) -> None:
         """Raise OSError: there is no directory to write to."""

@@ -52,7 +52,14 @@ class TieredStore:
 
     def get(self, key: CacheKey) -> Hit | Miss:
         """Return the checked entry of `key` from the first tier that has it, or the reason for the miss."""
-        found = self.local.get(key)
+        return self._beyond(key, self.local.get(key))
+
+    def get_many(self, keys: Sequence[CacheKey]) -> list[Hit | Miss]:
+        """Return what `get` returns for each of `keys`, in order; the local tier finds its keys together."""
+        return [self._beyond(key, found) for key, found in zip(keys, self.local.get_many(keys), strict=True)]
+
+    def _beyond(self, key: CacheKey, found: Hit | Miss) -> Hit | Miss:
+        """Return `found`, the answer of the local tier, or what the shared ones know better."""
         if isinstance(found, Hit):
             return found
         for store in self.shared:

@@ -38,6 +38,9 @@ class Entries(Protocol):
     def lookup(self, key: CacheKey) -> Hit | Miss:
         """Return the entry of `key`, checked, or the reason there is none; never raises."""
 
+    def lookup_many(self, keys: Sequence[CacheKey]) -> Sequence[Hit | Miss]:
+        """Return what `lookup` returns for each of `keys`, in their order, found together; never raises."""
+
     def read_blob(self, digest_hex: str) -> bytes | None:
         """Return the content of a blob, checked; None if it cannot be read. Never raises."""
 
@@ -135,11 +138,9 @@ def find_kernels(
 
     Raises LookupError if the cache lacks one of them, and the loader's errors on one that it refuses.
     """
-    found: dict[str, bytes] = {}
-    for key in dict.fromkeys(keys):
-        entry = _look_up(cache, key, tally)
-        found[symbol_of(key)] = entry.payload
-    linked = loader.load_many(found)
+    distinct = list(dict.fromkeys(keys))
+    entries = zip(distinct, cache.lookup_many(distinct), strict=True)
+    linked = loader.load_many({symbol_of(key): _found(key, entry, tally).payload for key, entry in entries})
     return [linked[symbol_of(key)] for key in keys]
 
 
@@ -203,11 +204,11 @@ def _load(context: LoadContext, program: Program, data: Sequence[Any], convert: 
 
 
 def _find_function(context: LoadContext, key: CacheKey) -> CallbackFunction:
-    return load_function(context, key, _look_up(context.cache, key, context.tally).payload)
+    return load_function(context, key, _found(key, context.cache.lookup(key), context.tally).payload)
 
 
-def _look_up(cache: Entries, key: CacheKey, tally: CompilationTally) -> Hit:
-    entry = cache.lookup(key)
+def _found(key: CacheKey, entry: Hit | Miss, tally: CompilationTally) -> Hit:
+    """Return `entry`, counted, if it is a hit. Raises LookupError for a miss."""
     if not isinstance(entry, Hit):
         tally.count(key.level, False, 0.0)
         raise LookupError(

@@ -29,7 +29,7 @@ from engine.compiling.inner_graphs import OPTIMIZED
 from engine.compiling.key import function_key
 from engine.runtime.load import process_loader
 from engine.runtime.program import MAGIC, KernelUse, Program, pack_program, unpack_program
-from tests.flow.model_process import expected, report, softened
+from tests.flow.model_process import expected, in_fresh_process, report, softened
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="a damaged store is tried in forked children")
 
@@ -398,6 +398,28 @@ def test_a_kernel_that_is_missing_is_compiled_again(
     assert open_store._store.delete([kernel_keys(sound)[which].digest]) == 1
     open_store._store.close()
     assert in_child(lambda: use(store)) == [("miss", "unreadable"), ("hit", "")]
+
+
+def test_of_the_kernels_of_a_function_one_whose_row_is_damaged_is_compiled_again(
+    open_store: Cache, store: Path, sound: Program
+) -> None:
+    """The others are found by the same SELECT, and used."""
+    with open_store._store.database.writing() as connection:
+        connection.execute(
+            "UPDATE record SET content = zeroblob(length(content)) WHERE entry_id = "
+            "(SELECT id FROM entry WHERE digest = ?)",
+            (kernel_keys(sound)[-1].digest,),
+        )
+    open_store._store.close()
+    runs = [in_fresh_process("softened", CACHEGRAPH_DIR=str(store)) for _ in range(2)]
+    others = len(sound.kernels) - 1
+    assert [(run["outcome"], run["reason"], run["compilations"]) for run in runs] == [
+        ("miss", "unreadable", 1),
+        ("hit", "", 0),
+    ]
+    assert [run["found"]["kernel"] for run in runs] == [[others, 1], [others + 1, 0]]
+    for run in runs:
+        assert_right(run)
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,5 @@
-"""The statements of a warm process: one SELECT for a hit, and one transaction of counts when it ends.
+"""The statements of a warm process: one SELECT for a hit, or for several, and one transaction of counts when
+it ends.
 
 Sqlite3 alone. Functions raise sqlite3.Error and OSError.
 """
@@ -7,7 +8,7 @@ from __future__ import annotations
 
 import sqlite3
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,11 @@ from cachegraph.store.local.connections import open_for_update
 SelectOne = Callable[[str, tuple[object, ...]], tuple[Any, ...] | None]
 """Runs a statement with its parameters and returns the first row, or None: Database.select_one."""
 
+SelectAll = Callable[[str, tuple[object, ...]], list[tuple[Any, ...]]]
+"""Runs a statement with its parameters and returns every row: Database.select_all."""
+
+MOST_SELECTED = 500
+"""Keys in one SELECT; releases of SQLite before 3.32 take 999."""
 FLUSH_TIMEOUT = 0.5
 SECONDS_PER_DAY = 86400
 MISSES_IN_INDEX = 2000
@@ -31,6 +37,10 @@ Of older misses only the reasons are kept.
 
 SELECT_RECORD = (
     "SELECT record.content FROM entry JOIN record ON record.entry_id = entry.id WHERE entry.digest = ?"
+)
+SELECT_RECORDS = (
+    "SELECT entry.digest, record.content FROM entry JOIN record ON record.entry_id = entry.id "
+    "WHERE entry.digest IN ({marks})"
 )
 SELECT_ENTRY_ID = "SELECT id FROM entry WHERE digest = ?"
 _COUNT_USE = (
@@ -68,6 +78,15 @@ def select_record(select_one: SelectOne, digest: bytes) -> object:
     """Return the stored record of a key, unchecked, or None."""
     row = select_one(SELECT_RECORD, (digest,))
     return None if row is None else row[0]
+
+
+def select_records(select_all: SelectAll, digests: Sequence[bytes]) -> dict[bytes, object]:
+    """Return the stored records of those keys that have one, unchecked, by digest."""
+    records: dict[bytes, object] = {}
+    for first in range(0, len(digests), MOST_SELECTED):
+        some = tuple(digests[first : first + MOST_SELECTED])
+        records.update(select_all(SELECT_RECORDS.format(marks=", ".join("?" * len(some))), some))
+    return records
 
 
 def has_entry(select_one: SelectOne, digest: bytes) -> bool:

@@ -82,6 +82,10 @@ class SharedStore:
         except Exception as error:  # a damaged file, or lack of memory, can raise anything
             return miss_of(error)
 
+    def get_many(self, keys: Sequence[CacheKey]) -> list[Hit | Miss]:
+        """Return what `get` returns for each of `keys`, in their order: each has a file of its own."""
+        return [self.get(key) for key in keys]
+
     def put(self, key: CacheKey, artifact: Artifact, load_seconds: float = 0.0) -> None:
         """Publish `artifact` under `key` in one step, replacing the old entry.
 

@@ -39,6 +39,9 @@ class MemoryStore:
             return Miss("collision", "another key has the same digest")
         return Hit(kept.artifact.payload, kept.blobs, kept.artifact.seconds)
 
+    def get_many(self, keys: Sequence[CacheKey]) -> list[Hit | Miss]:
+        return [self.get(key) for key in keys]
+
     def put(self, key: CacheKey, artifact: Artifact, load_seconds: float = 0.0) -> None:
         if PAYLOAD in artifact.blobs:
             raise ValueError(

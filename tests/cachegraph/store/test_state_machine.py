@@ -103,6 +103,11 @@ class StoreAgainstDict(RuleBasedStateMachine):
         self.stores[which].put(key, artifact)
         self.held[key] = artifact
 
+    @rule(which=st.integers(0, 1), several=st.lists(keys, max_size=4))
+    def get_many(self, which: int, several: list[CacheKey]) -> None:
+        store = self.stores[which]
+        assert list(store.get_many(several)) == [store.get(key) for key in several]
+
     @rule(which=st.integers(0, 1), key=keys)
     def get(self, which: int, key: CacheKey) -> None:
         found = self.stores[which].get(key)

@@ -96,6 +96,16 @@ def test_a_hit_with_a_damaged_blob_is_not_copied_without_it(
     assert two.read_blob(healed.blobs["graph"]) == b"g" * 9
 
 
+def test_many_keys_are_found_wherever_each_of_them_is(tiered: Callable[[str], Cache], key: Key) -> None:
+    one, other = tiered("one"), tiered("two")
+    assert one.store(key("shared"), Artifact(b"shared"))
+    assert other.store(key("near"), Artifact(b"near"))
+    found = other.lookup_many([key("shared"), key("unknown"), key("near")])
+    assert [getattr(answer, "payload", None) for answer in found] == [b"shared", None, b"near"]
+    other.flush()
+    assert isinstance(LocalStore(other.settings.directory).get(key("shared")), Hit)  # copied, as by `lookup`
+
+
 def test_readonly_copies_nothing(tiered: Callable[[str], Cache], key: Key, tmp_path: Path) -> None:
     tiered("one").store(key("a"), Artifact(b"a"))
     reader = Cache(Settings(tmp_path / "two", "readonly", "compile", tmp_path / "shared"))

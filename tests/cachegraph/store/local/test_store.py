@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import os
+import sqlite3
 import threading
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from cachegraph.key import LEVELS, CacheKey
 from cachegraph.store.entry import INLINE_LIMIT, Artifact, Hit, Miss
+from cachegraph.store.local.database import Database
 from cachegraph.store.local.store import LocalStore
 from cachegraph.store.protocol import Store
 
@@ -63,6 +66,74 @@ def test_another_key_is_never_seen(store: LocalStore, key: Key) -> None:
     store.put(key("a"), Artifact(b"a"))
     assert reason(store.get(key("b"))) == "never-seen"
     assert reason(store.get(key("a", "op"))) == "never-seen"
+
+
+@pytest.fixture
+def statements(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The statements that are run from now on, through sqlite3 alone."""
+    run: list[str] = []
+    select = Database._select
+
+    def noted(self: Database, statement: str, *rest: Any, **named: Any) -> Any:
+        run.append(statement)
+        return select(self, statement, *rest, **named)
+
+    monkeypatch.setattr(Database, "_select", noted)
+    return run
+
+
+def test_many_keys_are_got_in_their_order_by_one_select(
+    store: LocalStore, key: Key, statements: list[str]
+) -> None:
+    keys = [key(i) for i in range(9)]
+    for number, each in enumerate(keys):
+        store.put(each, Artifact(b"%d" % number * 20_000 * number))  # from the fourth on, a blob
+    found = store.get_many([*reversed(keys), keys[3]])
+    assert len(statements) == 1
+    assert found == [store.get(each) for each in [*reversed(keys), keys[3]]]
+    assert set(map(reason, found)) == {"hit"}
+    assert store.get_many([]) == []
+
+
+def test_more_keys_than_a_statement_takes_are_got(
+    store: LocalStore, key: Key, statements: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("cachegraph.store.local.index.MOST_SELECTED", 2)
+    for i in range(5):
+        store.put(key(i), Artifact(b"%d" % i))
+    assert store.get_many([key(i) for i in range(5)]) == [Hit(b"%d" % i, {}, {}) for i in range(5)]
+    assert len(statements) == 3
+
+
+def test_one_of_many_keys_that_is_no_hit_has_its_own_reason_and_the_others_are_found(
+    store: LocalStore, key: Key
+) -> None:
+    for name in ("a", "damaged", "deleted", "b"):
+        store.put(key(name), Artifact(name.encode()))
+    theirs = key("theirs")._replace(digest=key("collides").digest)
+    store.put(theirs, Artifact(b"theirs"))
+    store.delete([key("deleted").digest])
+    with store.database.writing() as connection:
+        connection.execute(
+            "UPDATE record SET content = substr(content, 1, length(content) - 1) || x'00' WHERE entry_id = "
+            "(SELECT id FROM entry WHERE digest = ?)",
+            (key("damaged").digest,),
+        )
+    asked = ["a", "damaged", "deleted", "collides", "unknown", "b"]
+    found = store.get_many([key(name) for name in asked])
+    assert list(map(reason, found)) == ["hit", "damaged", "evicted", "collision", "never-seen", "hit"]
+    assert [hit.payload for hit in found if isinstance(hit, Hit)] == [b"a", b"b"]
+
+
+def test_many_keys_are_got_one_by_one_where_the_select_of_all_fails(
+    store: LocalStore, key: Key, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def malformed(*_: object) -> None:
+        raise sqlite3.DatabaseError("database disk image is malformed")
+
+    store.put(key("a"), Artifact(b"a"))
+    monkeypatch.setattr("cachegraph.store.local.store.select_records", malformed)
+    assert list(map(reason, store.get_many([key("a"), key("b")]))) == ["hit", "never-seen"]
 
 
 def test_a_put_replaces(store: LocalStore, key: Key) -> None:
