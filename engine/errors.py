@@ -34,8 +34,11 @@ class DisconnectedInputError(VariableError, ValueError):
     """A gradient was asked for with respect to a variable that the cost does not depend on."""
 
 
-class NullGradientError(EngineError, ValueError):
-    """A gradient was asked for through an Op that declares none. `op` is that Op."""
+class NullGradientError(EngineError, TypeError, ValueError):
+    """A gradient was asked for through an Op that declares none. `op` is that Op.
+
+    PyTensor's error of this meaning, NullTypeGradError, is a TypeError.
+    """
 
     def __init__(self, message: str, op: object) -> None:
         super().__init__(message)

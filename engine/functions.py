@@ -13,7 +13,8 @@ from engine.compiling.lookup import compile_function
 from engine.compiling.mode import Mode, get_mode
 from engine.compiling.request import FunctionRequest
 from engine.compiling.updates import Expressions, Pairs
-from engine.errors import UnusedInputError
+from engine.errors import NullGradientError, UnusedInputError
+from engine.graph.absent_gradients import NullType
 from engine.graph.fgraph import FrozenFunctionGraph
 from engine.graph.represented import RepresentedType
 from engine.graph.traversal import get_var_by_name
@@ -56,7 +57,7 @@ def function(
     Refuses (TypeError, ValueError) inputs that are no variables or come twice, and updates of other
     types than their variables. Raises MissingInputError for a variable without a value,
     UnusedInputError for an input that nothing needs, unless `on_unused_input` is "ignore" or "warn", and
-    NotImplementedError for a `profile`.
+    NotImplementedError for a `profile`, and NullGradientError for an output that is an undefined gradient.
     """
     if profile:
         raise NotImplementedError("Making a function: there are no profiles; use a profiler of Python's")
@@ -97,13 +98,20 @@ def _as_list(outputs: Any) -> list[Variable]:
     if outputs is None:
         return []
     if isinstance(outputs, Variable):
-        return [outputs]
+        return [_defined(outputs)]
     if not isinstance(outputs, Iterable):
         raise TypeError(
             f"Making a function: outputs is {outputs!r}; it must be a variable, or a list or a dictionary "
             "of variables"
         )
-    return [as_symbolic(output) for output in outputs]
+    return [as_symbolic(_defined(output)) for output in outputs]
+
+
+def _defined(output: Any) -> Any:
+    type_of = getattr(output, "type", None)
+    if isinstance(type_of, NullType):
+        raise NullGradientError(f"Making a function: an output has no value; {type_of.why_null}", None)
+    return output
 
 
 def _on_tensors(inputs: list[In], outputs: list[Variable]) -> tuple[list[In], list[Variable]]:

@@ -3,12 +3,15 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from engine.errors import DisconnectedInputError, GradientError
+from engine.errors import NullGradientError as NullTypeGradError
 from engine.gradient.reverse import Lop, connections, grad, pull_back, pullback
 
 if TYPE_CHECKING:
     from engine.gradient.forward import Rop, push_forward, pushforward
     from engine.gradient.gradient_check import verify_grad
     from engine.gradient.jacobians import hessian, hessian_vector_product, jacobian
+    from engine.gradient.subgraphs import subgraph_grad
     from engine.graph.absent_gradients import (
         DisconnectedType,
         disconnected_type,
@@ -16,6 +19,9 @@ if TYPE_CHECKING:
         grad_undefined,
     )
     from engine.tensor.gradient_control import (
+        GradClip,
+        GradScale,
+        UndefinedGrad,
         disconnected_grad,
         grad_clip,
         grad_scale,
@@ -24,9 +30,15 @@ if TYPE_CHECKING:
     )
 
 __all__ = [
+    "DisconnectedInputError",
     "DisconnectedType",
+    "GradClip",
+    "GradScale",
+    "GradientError",
     "Lop",
+    "NullTypeGradError",
     "Rop",
+    "UndefinedGrad",
     "connections",
     "disconnected_grad",
     "disconnected_type",
@@ -42,6 +54,7 @@ __all__ = [
     "pullback",
     "push_forward",
     "pushforward",
+    "subgraph_grad",
     "undefined_grad",
     "verify_grad",
     "zero_grad",
@@ -53,7 +66,10 @@ _NAMES = {
     "engine.gradient.forward": "Rop push_forward pushforward",
     "engine.gradient.gradient_check": "verify_grad",
     "engine.gradient.jacobians": "hessian hessian_vector_product jacobian",
-    "engine.tensor.gradient_control": "disconnected_grad grad_clip grad_scale undefined_grad zero_grad",
+    "engine.gradient.subgraphs": "subgraph_grad",
+    "engine.tensor.gradient_control": (
+        "GradClip GradScale UndefinedGrad disconnected_grad grad_clip grad_scale undefined_grad zero_grad"
+    ),
 }
 _LATER = {name: module for module, names in _NAMES.items() for name in names.split()}
 """Public names that few models use, by their modules. Jacobians are loops, which import `grad`."""

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from math import prod
 from typing import Any
 
-from engine.gradient.reverse import as_given, as_variables, grad
+from engine.gradient.reverse import as_given, as_variables, derivative_dtype, grad, pullback
 from engine.graph.variables import Variable
 from engine.scanning.construction import scan
+from engine.tensor.blockwise import vectorize_graph
 from engine.tensor.creation import arange
+from engine.tensor.diagonal import eye
 from engine.tensor.joining import stack
 from engine.tensor.math import mul
+from engine.tensor.rearranging import broadcast_to
 from engine.tensor.reduction import sum as sum_over
 from engine.tensor.shape import flatten, reshape, shape_i
 from engine.tensor.type import TensorType
@@ -25,36 +27,54 @@ def jacobian(
     wrt: Any,
     consider_constant: Iterable[Variable] | None = None,
     disconnected_inputs: str = "raise",
+    vectorize: bool = False,
 ) -> Any:
     """Return the gradient of each element of `expression` for `wrt`, a variable or a list or tuple of them.
 
     The result has the axes of `expression`, then those of the variable. Parts that do not depend on the
-    element are computed once. `consider_constant` and `disconnected_inputs` are those of `grad`;
-    without a connection the result is 0. Raises TypeError unless `expression` is a float tensor.
+    element are computed once. With `vectorize` all rows are computed as one batch, by `vectorize_graph`,
+    instead of one after the other: it needs more memory, and every Op must take batches.
+    `consider_constant` and `disconnected_inputs` are those of `grad`; without a connection the result is
+    0. Raises TypeError unless `expression` is a float tensor.
     """
     if not (isinstance(expression, Variable) and isinstance(expression.type, TensorType)):
         raise TypeError(f"Taking the Jacobian of {expression!r}: it must be a tensor variable")
     targets = as_variables(wrt)
-    element: Any = flatten(expression)
-
-    def row(position: Any) -> list[Any]:
-        return grad(element[position], targets, consider_constant, disconnected_inputs)
-
-    lengths = expression.type.shape
-    size = None if None in lengths else prod([n for n in lengths if n is not None])
-    if size is not None and 0 < size <= LARGEST_UNROLLED:
-        every = [row(position) for position in range(size)]
-        rows = [stack(of_target) for of_target in zip(*every, strict=True)]
-    else:
-        rows = scan(
-            row,
-            sequences=arange(element.shape[0]),
-            return_list=True,
-            return_updates=False,
-            name="jacobian",
-        )
+    options = consider_constant, disconnected_inputs
+    elements = flatten(expression)
+    rows = (_batch_of_rows if vectorize else _rows_in_turn)(elements, targets, options)
     found = [_shaped(r, expression, target) for r, target in zip(rows, targets, strict=True)]
     return as_given(wrt, found)
+
+
+def _rows_in_turn(elements: Any, targets: Sequence[Any], options: tuple[Any, str]) -> Sequence[Any]:
+    """Return for each of `targets` the gradients of `elements`, a vector; in a loop if they are many."""
+
+    def row(position: Any) -> list[Any]:
+        return grad(elements[position], targets, *options)
+
+    (size,) = elements.type.shape
+    if size is not None and 0 < size <= LARGEST_UNROLLED:
+        every = [row(position) for position in range(size)]
+        return [stack(of_target) for of_target in zip(*every, strict=True)]
+    positions = arange(elements.shape[0])
+    rows: Sequence[Any] = scan(
+        row, sequences=positions, return_list=True, return_updates=False, name="jacobian"
+    )
+    return rows
+
+
+def _batch_of_rows(elements: Any, targets: Sequence[Any], options: tuple[Any, str]) -> Sequence[Any]:
+    """Return for each of `targets` the gradients of `elements`, a vector, computed as one batch."""
+    row = elements.type.clone(dtype=derivative_dtype(elements)).make_variable()
+    of_one: Sequence[Any] = pullback(elements, targets, row, *options)
+    size = elements.shape[0]
+    rows = vectorize_graph(of_one, {row: eye(size, dtype=row.type.dtype)})
+    # What no cotangent reaches is the same zeros for every row.
+    return [
+        one if one.type.ndim > target.type.ndim else broadcast_to(one, [size, *one.shape])
+        for one, target in zip(rows, targets, strict=True)
+    ]
 
 
 def _shaped(rows: Any, expression: Any, target: Any) -> Any:

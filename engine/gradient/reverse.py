@@ -15,7 +15,7 @@ from typing import Any
 from engine.errors import DisconnectedInputError, NullGradientError
 from engine.gradient.stable_forms import leaves_of, stable_form
 from engine.gradient.user_ops import pulled_back
-from engine.graph.absent_gradients import disconnected_type
+from engine.graph.absent_gradients import DisconnectedType, NullType, disconnected_type
 from engine.graph.apply import Apply
 from engine.graph.traversal import graph_inputs, io_toposort
 from engine.graph.user_ops import is_user_op
@@ -54,20 +54,34 @@ def grad(
     """
     check_choices("disconnected_inputs", disconnected_inputs, return_disconnected)
     targets = [wrt] if isinstance(wrt, Variable) else list(wrt)
-    if any(isinstance(getattr(v, "type", None), ScalarType) for v in (cost, *targets)):
+    if _has_numbers((cost, *targets)):
         found = _of_numbers(cost, targets, consider_constant, disconnected_inputs, return_disconnected)
         return found[0] if isinstance(wrt, Variable) else found
     _check(cost, targets, known_grads)
-    cotangents: dict[Variable, Any] = dict(known_grads or {})
-    if cost is not None and cost.type.dtype in DISCRETE:
-        cotangents.setdefault(cost, None)  # it changes in steps: its gradient is 0
-    elif cost is not None:
-        cotangents.setdefault(cost, number(1.0, cost.type.dtype))
+    cotangents: dict[Variable, Any] = {v: _known(g, v) for v, g in (known_grads or {}).items()}
+    if cost is not None:
+        cotangents.setdefault(cost, _of_cost(cost, targets))
     answers = (disconnected_inputs, return_disconnected)
     gradients = _gradients(cotangents, targets, frozenset(known_grads or ()), consider_constant, answers)
     if add_names and cost is not None and cost.name is not None:
         _name(gradients, cost, targets)
     return gradients[0] if isinstance(wrt, Variable) else gradients
+
+
+def _of_cost(cost: Any, targets: Sequence[Any]) -> Any:
+    """Return the gradient of a cost for itself; None for what changes in steps, if nobody asks for it."""
+    if cost.type.dtype not in DISCRETE:
+        return number(1.0, cost.type.dtype)
+    return number(1.0, derivative_dtype(cost)) if cost in targets else None
+
+
+def _known(gradient: Any, variable: Variable) -> Any:
+    """Return a gradient that the caller gives for `variable`; None for no dependence."""
+    if isinstance(gradient.type, NullType):
+        raise NullGradientError(
+            f"Taking a gradient: that known for {variable} is not defined; {gradient.type.why_null}", None
+        )
+    return None if isinstance(gradient.type, DisconnectedType) else gradient
 
 
 def _name(gradients: Sequence[Any], cost: Variable, targets: Sequence[Variable]) -> None:
@@ -81,13 +95,27 @@ def _name(gradients: Sequence[Any], cost: Variable, targets: Sequence[Variable])
 def _of_numbers(cost: Any, targets: Sequence[Any], *options: Any) -> list[Any]:
     """Return the gradients of a graph of numbers: of the same graph of tensors, as numbers again."""
     constants, disconnected, returned = options
-    numbers = [v for v in graph_inputs([cost, *targets]) if not isinstance(v, Constant)]
-    tensors = TensorsOfNumbers(numbers, [cost, *targets], of_number)
+    on_tensors, *wrt = _on_tensors([cost, *targets])
     given = {"consider_constant": constants, "disconnected_inputs": disconnected}
-    found = grad(tensors.outputs[0], tensors.outputs[1:], return_disconnected=returned, **given)
+    found = grad(on_tensors, wrt, return_disconnected=returned, **given)
+    return _as_numbers(found, targets)
+
+
+def _has_numbers(variables: Iterable[Any]) -> bool:
+    return any(isinstance(getattr(v, "type", None), ScalarType) for v in variables)
+
+
+def _on_tensors(variables: Sequence[Any]) -> list[Any]:
+    """Return `variables`, which a graph of numbers computes, as a graph of tensors computes them."""
+    numbers = [v for v in graph_inputs(variables) if not isinstance(v, Constant)]
+    return TensorsOfNumbers(numbers, variables, of_number).outputs
+
+
+def _as_numbers(gradients: Sequence[Any], targets: Sequence[Any]) -> list[Any]:
+    """Return `gradients`, as numbers where the target is one."""
     return [
         scalar_from_tensor(gradient) if isinstance(target.type, ScalarType) else gradient
-        for gradient, target in zip(found, targets, strict=True)
+        for gradient, target in zip(gradients, targets, strict=True)
     ]
 
 
@@ -103,7 +131,7 @@ def _gradients(
     `answers` are the arguments disconnected_inputs and return_disconnected.
     """
     disconnected_inputs, return_disconnected = answers
-    roots = list(cotangents)
+    roots = [v for v, cotangent in cotangents.items() if cotangent is not None or v not in known]
     nodes = io_toposort(set(consider_constant or ()), roots)
     _accumulate(nodes, targets, cotangents, known, consider_constant or ())
     gradients = [cotangents.get(target) for target in targets]
@@ -150,6 +178,10 @@ def pullback(
     `f` and `cotangents` are one variable each, or equally many. Everything else is as in `grad`. Raises
     ValueError if the numbers differ.
     """
+    several = [_as_list(each) for each in (f, wrt, cotangents)]
+    if any(map(_has_numbers, several)):
+        found = _pullback_of_numbers(*several, consider_constant, disconnected_inputs, return_disconnected)
+        return as_given(wrt, found)
     outputs, given = as_variables(f), as_variables(cotangents)
     if len(outputs) != len(given):
         raise ValueError(
@@ -159,6 +191,13 @@ def pullback(
     answers = (disconnected_inputs, return_disconnected)
     found = _gradients(_summed(outputs, given), as_variables(wrt), (), consider_constant, answers)
     return as_given(wrt, found)
+
+
+def _pullback_of_numbers(f: list[Any], wrt: list[Any], cotangents: list[Any], *options: Any) -> list[Any]:
+    """Return the gradients of a graph of numbers, as `_of_numbers` does."""
+    every = _on_tensors([*f, *wrt, *cotangents])
+    first, last = len(f), len(f) + len(wrt)
+    return _as_numbers(pullback(every[:first], every[first:last], every[last:], *options), wrt)
 
 
 def _summed(outputs: Sequence[Variable], cotangents: Sequence[Any]) -> dict[Variable, Any]:
@@ -184,7 +223,11 @@ def Lop(  # PyTensor's name
 
 def as_variables(given: Any) -> list[Any]:
     """Return one variable or several as a list of tensor variables."""
-    return [as_tensor_variable(item) for item in (given if isinstance(given, list | tuple) else [given])]
+    return [as_tensor_variable(item) for item in _as_list(given)]
+
+
+def _as_list(given: Any) -> list[Any]:
+    return list(given) if isinstance(given, list | tuple) else [given]
 
 
 def as_given(given: Any, found: list[Any]) -> Any:
@@ -318,8 +361,16 @@ def _needed(nodes: Sequence[Apply], targets: Sequence[Variable]) -> set[Variable
     needed = set(targets)
     for node in nodes:
         if any(variable in needed for variable in node.inputs):
-            needed.update([output for output in node.outputs if _is_float(output)])
+            reached = _connected_outputs(node, needed) if is_user_op(node.op) else node.outputs
+            needed.update([output for output in reached if _is_float(output)])
     return needed
+
+
+def _connected_outputs(node: Apply, variables: Collection[Variable]) -> set[Variable]:
+    """Return the outputs of `node` that depend, as its Op says, on an input that is among `variables`."""
+    pairs = zip(node.inputs, node.op.connection_pattern(node), strict=True)
+    rows = [row for variable, row in pairs if variable in variables]
+    return {output for row in rows for output, depends in zip(node.outputs, row, strict=True) if depends}
 
 
 def _is_float(variable: Variable) -> bool:
@@ -367,7 +418,5 @@ def _reached(target: Variable, nodes: Sequence[Apply]) -> set[Variable]:
     for node in nodes:
         if not any(variable in reached for variable in node.inputs):
             continue
-        for variable, row in zip(node.inputs, node.op.connection_pattern(node), strict=True):
-            if variable in reached:
-                reached.update([output for output, depends in zip(node.outputs, row, strict=True) if depends])
+        reached |= _connected_outputs(node, reached)
     return reached

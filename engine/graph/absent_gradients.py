@@ -16,6 +16,11 @@ class DisconnectedType(Type):
     def filter(self, value: Any, strict: bool = False, allow_downcast: bool | None = None) -> NoReturn:
         raise TypeError(f"Using {value!r} as a value of {self}: it has none; it stands for no dependence")
 
+    def filter_variable(self, variable: Any) -> NoReturn:
+        raise TypeError(
+            f"Using {variable!r} as a variable of {self}: it has no values; it stands for no dependence"
+        )
+
 
 class NullType(Type):
     """The type of a gradient that is not defined, or not implemented; `why_null` says why."""
@@ -27,6 +32,9 @@ class NullType(Type):
 
     def filter(self, value: Any, strict: bool = False, allow_downcast: bool | None = None) -> NoReturn:
         raise TypeError(f"Using {value!r} as a value of {self}: it has none; {self.why_null}")
+
+    def filter_variable(self, variable: Any) -> NoReturn:
+        raise TypeError(f"Using {variable!r} as a variable of {self}: it has no values; {self.why_null}")
 
 
 disconnected_type = DisconnectedType()

@@ -102,3 +102,24 @@ def test_what_has_no_hessian_is_refused():
         hessian(x, x)
     with pytest.raises(ValueError, match="one for each"):
         hessian_vector_product(pt.sum(x), x, [x, x])
+
+
+@pytest.mark.parametrize("rows", [None, 3])
+def test_all_rows_are_one_batch_if_asked(rows):
+    x, m = pt.dvector("x"), pt.tensor("m", "float64", (rows, 4))
+    targets, expression = [m, x], pt.tanh(pt.dot(m, x)) * x[0]
+    at_once = jacobian(expression, targets, vectorize=True)
+    in_turn = jacobian(expression, targets)
+    assert not scans(*at_once)
+    found = evaluate([m, x], [*at_once, *in_turn], [A, V])
+    np.testing.assert_allclose(found[0], found[2])
+    np.testing.assert_allclose(found[1], found[3])
+
+
+def test_a_batch_of_rows_is_zeros_without_a_connection():
+    x, y = pt.dvector("x"), pt.dvector("y")
+    found = jacobian(y * 2, [x, y], disconnected_inputs="ignore", vectorize=True)
+    zeros, twos = evaluate([x, y], found, [V, V[:2]])
+    assert zeros.shape == (2, 4)
+    assert not zeros.any()
+    np.testing.assert_array_equal(twos, 2 * np.eye(2))

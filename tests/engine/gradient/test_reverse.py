@@ -5,12 +5,15 @@ import time
 import numpy as np
 import pytest
 
+import engine
 import engine.tensor as pt
 from engine import grad, verify_grad
 from engine.errors import DisconnectedInputError, GradientError, NullGradientError
-from engine.gradient import DisconnectedType, Lop, pullback
+from engine.gradient import DisconnectedType, Lop, disconnected_type, grad_not_implemented, pullback
 from engine.graph import Apply, Op, io_toposort
+from engine.graph.null_type import NullType
 from engine.graph.reference import evaluate
+from engine.scalar import float64
 
 
 def value(variables, output, *values):
@@ -152,6 +155,8 @@ def test_the_gradient_of_an_integer_is_zero():
     assert grad(pt.sum(x > 0), x).eval({x: np.ones(2)}).tolist() == [0, 0]
     with pytest.raises(DisconnectedInputError):
         grad(pt.lscalar("i") + 1, x)
+    i = pt.lscalar("i")
+    assert grad(i, i).eval() == 1
 
 
 def test_only_for_variables():
@@ -166,6 +171,10 @@ def test_known_gradients_stand_for_what_follows():
     np.testing.assert_allclose(value([x], found, np.zeros(2)), [2, 3])
     with pytest.raises(ValueError, match="neither a cost nor known_grads"):
         grad(None, x)
+    with pytest.raises(DisconnectedInputError):
+        grad(None, x, known_grads={middle: disconnected_type()})
+    with pytest.raises(NullGradientError, match=r"that known for .* is not defined; for a reason"):
+        grad(None, x, known_grads={middle: NullType("for a reason")()})
 
 
 class Undifferentiable(Op):
@@ -312,3 +321,18 @@ def test_pulling_back_refuses_what_does_not_fit_and_gives_none_where_asked():
     assert found[1] is None
     with pytest.raises(ValueError, match="return_disconnected"):
         grad(pt.sum(x), x, return_disconnected="nothing")
+
+
+def test_cotangents_of_numbers_are_pulled_back_as_numbers():
+    x, u = float64("x"), float64("u")
+    found = pullback(x**2, x, u)
+    assert found.type == x.type
+    assert found.eval({x: 3.0, u: 1.5}) == 9
+
+
+def test_an_undefined_gradient_is_no_output_of_a_function():
+    x = pt.dvector("x")
+    undefined = grad_not_implemented(pt.exp, 0, x, "nobody has")
+    for outputs in (undefined, [undefined]):
+        with pytest.raises(TypeError, match="is not implemented: nobody has"):
+            engine.function([x], outputs)

@@ -105,6 +105,26 @@ def test_a_gradient_that_is_not_there_counts_only_where_it_is_asked_for():
         grad(OfFirst("few")(x, y).sum(), x)
 
 
+class Second(Op):
+    """Gives a copy and a number that does not depend on its input."""
+
+    __props__ = ()
+
+    def make_node(self, x):
+        return Apply(self, [x], [x.type(), pt.dscalar()])
+
+    def connection_pattern(self, node):
+        return [[True, False]]
+
+    def pullback(self, inputs, outputs, cotangents):
+        return [cotangents[0]]
+
+
+def test_an_undefined_gradient_is_not_needed_behind_what_does_not_depend():
+    copied, number = Second()(x)
+    assert grad(OfFirst("undefined")(copied, pt.fill(y, number)).sum(), x).type == x.type
+
+
 def test_a_disconnected_gradient_is_returned_as_one_if_asked():
     found = grad(x.sum(), y, disconnected_inputs="ignore", return_disconnected="disconnected")
     assert isinstance(found.type, DisconnectedType)
