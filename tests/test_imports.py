@@ -53,6 +53,10 @@ UPWARD = {
         "engine.graph.replace",
         "engine.tensor.blockwise",
     ): "PyTensor's module of this name has `vectorize_graph`, which needs tensors",
+    (
+        "engine.scalar.special",
+        "engine.inner.parameter_slopes",
+    ): "derivatives by parameters are loops, which hold graphs",
 }
 """Imports of what is above, made when a method is called; they count for no cycle."""
 

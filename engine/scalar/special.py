@@ -1,8 +1,9 @@
 """Special functions that kernels call in SciPy: complements and inverses of the error function, incomplete
 gamma and beta functions, Bessel functions, and others.
 
-Their values are those of `scipy.special`. A derivative that has no closed form is not defined
-(NullGradientError).
+Their values are those of `scipy.special`. Derivatives without a closed form are series or continued
+fractions (engine.inner.parameter_slopes); those of Bessel functions by their order are not defined, nor
+are those of inverses of incomplete functions (NullGradientError).
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from engine.errors import NullGradientError
+from engine.scalar.arithmetic import abs as absolute
 from engine.scalar.arithmetic import add, mul, neg, sign, sqr, sub, true_div
 from engine.scalar.exponential import exp, log, log1p
 from engine.scalar.gamma import erf, gammaln, psi
@@ -50,7 +52,7 @@ class SpecialFunction(ScalarOp):
         return np.asarray(getattr(scipy.special, self.name)(*wide)).astype(arrays[0].dtype)[()]
 
     def partial(self, index: int, inputs: Any, output: Any, cotangent: Any, apply: ApplyScalarOp) -> Any:
-        slope = _SLOPES.get((self.name, index))
+        slope = _SLOPES.get((self.name, index)) or _parameter_slope(self.name, index)
         if slope is None:
             message = f"Taking a gradient through {self.name}: it declares none for argument {index}"
             raise NullGradientError(message, self)
@@ -90,6 +92,13 @@ poch = SpecialFunction("poch")
 # ---- derivatives: slope(apply, output, *inputs)
 
 
+def _parameter_slope(name: str, index: int) -> Callable[..., Any] | None:
+    """Return the derivative that is a loop, or None; imported when needed, for loops hold graphs."""
+    from engine.inner.parameter_slopes import parameter_slope
+
+    return parameter_slope(name, index)
+
+
 def _of_erfcx(apply: ApplyScalarOp, output: Any, x: Any) -> Any:
     return apply(sub, apply(mul, apply(mul, 2, x), output), 2 / math.sqrt(math.pi))
 
@@ -109,6 +118,12 @@ def _of_ndtri_exp(apply: ApplyScalarOp, output: Any, x: Any) -> Any:
 
 def _of_i0(apply: ApplyScalarOp, output: Any, x: Any) -> Any:
     return apply(i1, x)
+
+
+def _of_i1(apply: ApplyScalarOp, output: Any, x: Any) -> Any:
+    """Return the mean of the functions of the orders beside it; the scaled one of order 2 is unscaled."""
+    second = apply(mul, apply(ive, 2, x), apply(exp, apply(absolute, x)))
+    return apply(mul, 0.5, apply(add, apply(i0, x), second))
 
 
 def _of_i0e(apply: ApplyScalarOp, output: Any, x: Any) -> Any:
@@ -203,6 +218,7 @@ _SLOPES: dict[tuple[str, int], Callable[..., Any]] = {
     ("ndtri_exp", 0): _of_ndtri_exp,
     ("i0", 0): _of_i0,
     ("i0e", 0): _of_i0e,
+    ("i1", 0): _of_i1,
     ("i1e", 0): _of_i1e,
     ("j0", 0): _of_j0,
     ("j1", 0): _of_j1,

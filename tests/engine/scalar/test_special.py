@@ -82,7 +82,7 @@ def test_values_are_close_to_mpmaths(name, point):
     np.testing.assert_allclose(found, expected, rtol=1e-13)
 
 
-@pytest.mark.parametrize("name", ["erfcx", "erfinv", "erfcinv", "i0", "i0e", "i1e", "j0", "j1"])
+@pytest.mark.parametrize("name", ["erfcx", "erfinv", "erfcinv", "i0", "i0e", "i1", "i1e", "j0", "j1"])
 def test_slopes_of_one_number(name):
     verify_grad(lambda x: getattr(pt, name)(x), [np.array([0.2, 0.45, 0.9])], n_tests=1)
 
@@ -103,10 +103,57 @@ def test_slopes_of_several_numbers(make, points):
     verify_grad(make, points, n_tests=1)
 
 
-def test_a_slope_without_a_closed_form_is_refused():
-    k = pt.dscalar("k")
-    with pytest.raises(NullGradientError, match="gammainc: it declares none for argument 0"):
-        engine.grad(pt.gammainc(k, 2.0), k)
+PARAMETERS = {
+    "gammainc": [(1e-4, 1e-4), (2.5, 7.0), (9.5, 6.25), (100.0, 80.0), (30.0, 2.0)],
+    "gammaincc": [(3.0, 50.0), (1.0, 0.7), (0.1, 300.0)],
+    "betainc": [(0.5, 1.5, 0.3), (3.0, 2.0, 0.9), (1.0, 1.0, 0.2), (2.5, 3.0, 1e-9), (15.0, 12.0, 0.55)],
+    "hyp2f1": [(1.2, 0.4, 2.2, 0.6), (0.5, 1.5, 2.0, -0.7), (-3.0, 2.0, 1.5, 0.4), (1.0, 1.0, 3.0, 0.0)],
+}
+
+
+@pytest.mark.parametrize("name", PARAMETERS)
+def test_slopes_by_parameters_are_close_to_mpmaths(name):
+    inputs = [pt.dvector() for _ in range(SPECIAL_FUNCTIONS[name])]
+    slopes = engine.grad(getattr(pt, name)(*inputs).sum(), inputs[:-1])
+    found = engine.function(inputs, slopes)(*np.transpose(PARAMETERS[name]))
+    for column, point in enumerate(PARAMETERS[name]):
+        for row in range(len(slopes)):
+            with mpmath.workdps(25):
+                exact = mpmath.diff(
+                    lambda v, n=row, p=point: EXACT[name](*map(mpmath.mpf, p[:n]), v, *p[n + 1 :]), point[row]
+                )
+            np.testing.assert_allclose(found[row][column], float(exact), rtol=1e-12, atol=1e-300)
+
+
+def test_slopes_by_parameters_at_the_ends_are_zero():
+    k, x = pt.dvectors("k", "x")
+    slopes = [engine.grad(y.sum(), k) for y in (pt.gammainc(k, x), pt.betainc(k, 2.0, x / (1 + x)))]
+    ends = engine.function([k, x], slopes)([1.5, 1.5], [0.0, 1e300])
+    np.testing.assert_array_equal(ends, np.zeros((2, 2)))
+
+
+def test_slopes_that_no_series_gives_are_nan():
+    a, z = pt.dvectors("a", "z")
+    slope = engine.function([a, z], engine.grad(pt.hyp2f1(a, 10.0, 3.0, z).sum(), a))
+    np.testing.assert_array_equal(slope([12.0, 1.0, 1.0], [-0.95, 1.0, -2.0]), np.nan)
+
+
+@pytest.mark.parametrize("name", ["gammainc", "betainc", "hyp2f1"])
+def test_slopes_of_float32s_are_computed_in_doubles(name):
+    point = INSIDE[{2: 2, 3: 5, 4: 7}[SPECIAL_FUNCTIONS[name]]]
+    slopes = []
+    for dtype in ("float32", "float64"):
+        first = pt.scalar(dtype=dtype)
+        slope = engine.grad(getattr(pt, name)(first, *np.float32(point[1:])), first)
+        assert slope.dtype == dtype
+        slopes.append(engine.function([first], slope)(np.float32(point[0])))
+    np.testing.assert_allclose(*slopes, rtol=1e-7)
+
+
+def test_a_slope_by_the_order_of_a_bessel_function_is_refused():
+    v = pt.dscalar("v")
+    with pytest.raises(NullGradientError, match="jv: it declares none for argument 0"):
+        engine.grad(pt.jv(v, 2.0), v)
 
 
 def test_another_function_is_refused():

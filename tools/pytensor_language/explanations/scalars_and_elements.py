@@ -5,9 +5,20 @@ from __future__ import annotations
 from explanations.difference import difference
 from pytensor_tests.explained import ExplainedDifference
 
-INTERNAL: tuple[ExplainedDifference, ...] = ()
+INTERNAL: tuple[ExplainedDifference, ...] = (
+    difference(
+        "tests/tensor/test_math_scipy.py::TestHyp2F1Grad::test_unused_grad_loop_opt*",
+        "",
+        "it counts the arguments of PyTensor's own loop",
+    ),
+)
 
 EXPLAINED: tuple[ExplainedDifference, ...] = (
+    difference(
+        "tests/tensor/test_math_scipy.py::TestBetaIncGrad::test_beta_inc_stan_grad_combined",
+        "nan location mismatch",
+        "betainc is 1 at x = 1 for all parameters: its slopes by them are 0, where PyTensor has NaN",
+    ),
     difference(
         "tests/tensor/test_math.py::TestMeanDtype::test_mean_custom_dtype*-complex*",
         "imaginary part",
