@@ -124,6 +124,14 @@ class ArgumentError(EngineError, TypeError):
         )
 
 
+class RangeError(EngineError, TypeError, OverflowError):
+    """A whole number is outside of the range of a dtype."""
+
+
+class ArgumentRangeError(ArgumentError, OverflowError):
+    """A whole number among the arguments is outside of the range of its input's dtype."""
+
+
 class FunctionLoadError(EngineError):
     """A function from a pickle cannot run in this process. It is not compiled instead.
 

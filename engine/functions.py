@@ -12,7 +12,7 @@ from engine.compiling.interface import Interface
 from engine.compiling.lookup import compile_function
 from engine.compiling.mode import Mode, get_mode
 from engine.compiling.request import FunctionRequest
-from engine.compiling.updates import Expressions, Pairs
+from engine.compiling.updates import Expressions, Pairs, as_pairs
 from engine.errors import NullGradientError, UnusedInputError
 from engine.graph.absent_gradients import NullType
 from engine.graph.fgraph import FrozenFunctionGraph
@@ -48,41 +48,51 @@ def function(
     a dictionary. `updates` pairs shared variables with expressions for their values after each call. A
     shared variable in use that is not among them is updated by its `default_update`, if it has one,
     unless `no_default_updates` is True or a list that contains it. `givens` pairs variables with their
-    replacements, which hold in updates too. `mode` is a Mode or its name ("FAST_RUN", "FAST_COMPILE",
-    "NUMBA", "NUMPY"). With `allow_input_downcast` arguments are cast to their inputs' dtypes even if digits
-    are lost; False refuses a Python float for a float32, too. The function comes from the cache if it has an
-    equal one: see `cache_info`. `accept_inplace`, `rebuild_strict` and `trust_input` are PyTensor's and
-    decide nothing here.
+    replacements, which hold in updates too; without `rebuild_strict` these may have other types, if the
+    graph can be built of them. `mode` is a Mode or its name ("FAST_RUN", "FAST_COMPILE", "NUMBA", "NUMPY").
+    With `allow_input_downcast` arguments are cast to their inputs' dtypes even if digits are lost; False
+    refuses a Python float for a float32, too. The function comes from the cache if it has an equal one: see
+    `cache_info`. `accept_inplace` and `trust_input` are PyTensor's and decide nothing here.
 
-    Refuses (TypeError, ValueError) inputs that are no variables or come twice, and updates of other
-    types than their variables. Raises MissingInputError for a variable without a value,
-    UnusedInputError for an input that nothing needs, unless `on_unused_input` is "ignore" or "warn", and
-    NotImplementedError for a `profile`, and NullGradientError for an output that is an undefined gradient.
+    Refuses (TypeError, ValueError) inputs that are no variables, and updates of other types than their
+    variables. Raises MissingInputError for a variable without a value, UnusedInputError for an input that
+    comes twice, or that nothing needs, unless `on_unused_input` is "ignore" or "warn", RuntimeError if an
+    input has a given, NotImplementedError for a `profile`, NullGradientError for an undefined output.
     """
     if profile:
         raise NotImplementedError("Making a function: there are no profiles; use a profiler of Python's")
-    given, outputs = checked_inputs(inputs), without_out(outputs)
+    every, outputs = checked_inputs(inputs), without_out(outputs)
     keys = _keys(outputs) if isinstance(outputs, Mapping) else None
     wanted = _as_list(outputs.values() if isinstance(outputs, Mapping) else outputs)
-    given, wanted = _on_tensors(given, wanted)
+    updates, givens = _with_implicit([each for each in every if each.implicit], updates, givens)
+    taken = [each for each in every if not each.implicit]
+    states = {k: each.update for k, each in enumerate(taken) if each.update is not None}
+    given, expressions = _on_tensors(taken, [*wanted, *states.values()])
     explicit = [each.variable for each in given]
-    found = Expressions(explicit, wanted, updates, givens, no_default_updates)
+    found = Expressions(explicit, expressions, updates, givens, no_default_updates, rebuild_strict)
     shared = found.shared
     graph = FrozenFunctionGraph.from_io(
         [*explicit, *shared], [*found.outputs, *found.updates.values()], replace_op=with_copies
     )
     _check_unused(graph, explicit, on_unused_input or "raise")
     label = name or "function"
-    variables = [*given, *shared]
     interface = Interface(
-        types=tuple(variable.type for variable in variables),
+        types=tuple(variable.type for variable in [*given, *shared]),
         n_outputs=len(wanted),
-        updated=tuple(len(explicit) + shared.index(variable) for variable in found.updates),
-        convert=ArgumentConverter(label, variables, len(explicit), allow_input_downcast),
+        updated=(*states, *(len(explicit) + shared.index(variable) for variable in found.updates)),
+        convert=ArgumentConverter(label, [*given, *shared], len(explicit), allow_input_downcast),
     )
     compiled = compile_function(FunctionRequest(graph, interface, get_mode(mode), label))
     represented = {k: v.type for k, v in enumerate(wanted) if isinstance(v.type, RepresentedType)}
-    return Function(compiled, given, shared, label, not isinstance(outputs, Variable), keys, represented)
+    is_list = not isinstance(outputs, Variable)
+    return Function(compiled, given, shared, name, is_list, keys, represented, trust_input)
+
+
+def _with_implicit(implicit: list[In], updates: Pairs | None, givens: Pairs | None) -> tuple[Pairs, Pairs]:
+    """Return `updates` and `givens` with shared variables in the place of `implicit` inputs."""
+    states = {each.variable: each.shared() for each in implicit}
+    own = [(states[each.variable], each.update) for each in implicit if each.update is not None]
+    return [*as_pairs("updates", updates), *own], [*as_pairs("givens", givens), *states.items()]
 
 
 def _keys(outputs: Mapping[Any, Any]) -> tuple[str, ...]:

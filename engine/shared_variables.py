@@ -26,20 +26,36 @@ def newest_container() -> int:
 
 
 class Container:
-    """The value of a shared variable, in `storage[0]`: if it is an array, C-contiguous, aligned, of exactly
-    `type`."""
+    """The value of a variable that persists between calls, in `storage[0]`: None before it has one.
+
+    `r` is the variable, or its type. That of a shared variable is, if it is an array, C-contiguous, aligned,
+    of exactly `type`. Raises TypeError unless `storage` is a list with an item.
+    """
 
     __slots__ = ("number", "storage", "type")
 
-    def __init__(self, type: Type, value: Any) -> None:
+    def __init__(self, r: Variable | Type, storage: list[Any]) -> None:
+        if not isinstance(storage, list) or not storage:
+            raise TypeError(
+                f"Making a container: its storage is {storage!r}; it must be a list with the value"
+            )
         self.number = next(_numbers)
-        self.type = type
-        self.storage: list[Any] = [value]
+        self.type: Any = r.type if isinstance(r, Variable) else r
+        self.storage = storage
 
     @property
     def data(self) -> Any:
         """The value."""
         return self.storage[0]
+
+    @property
+    def value(self) -> Any:
+        """The value. It is converted when it is set, as the type does (TypeError for others)."""
+        return self.data
+
+    @value.setter
+    def value(self, value: Any) -> None:
+        self.storage[0] = self.type.filter(value)
 
     def __getstate__(self) -> tuple[Type, Any]:
         return self.type, self.storage[0]
@@ -50,7 +66,7 @@ class Container:
         type, value = state
         if isinstance(value, np.ndarray):
             value = np.require(value, requirements=("C", "A", "W", "E"))
-        self.__init__(type, value)  # type: ignore[misc]
+        self.__init__(type, [value])  # type: ignore[misc]
 
 
 class SharedVariable(Variable):
@@ -101,7 +117,7 @@ class TensorSharedVariable(TensorVariable, SharedVariable):
         self.strict = strict
         self.allow_downcast = allow_downcast
         self._default_update: Any = None
-        self.container: Container = container or Container(type, self._filtered(value, borrow))
+        self.container: Container = container or Container(type, [self._filtered(value, borrow)])
 
     def get_value(self, borrow: bool = False, return_internal_type: bool = False) -> np.ndarray:
         """Return a copy of the value, or, with `borrow`, the array that the variable uses."""
@@ -132,7 +148,7 @@ class TensorSharedVariable(TensorVariable, SharedVariable):
         return {**super().__getstate__(), "allow_downcast": self.allow_downcast, "strict": self.strict}
 
 
-def as_update(variable: SharedVariable, value: Any, doing: str) -> Variable:
+def as_update(variable: Variable, value: Any, doing: str) -> Variable:
     """Return `value` as the update of `variable`; refuses (TypeError) a value of another type. `doing`
     begins the message."""
     try:

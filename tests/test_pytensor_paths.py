@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-FOLDERS = ("compile", "conditional", "graph/rewriting", "scan", "tensor/random")
+FOLDERS = ("compile", "conditional", "graph/rewriting", "link", "scan", "tensor/random")
 FILES = (
     *("ifelse.py", "graph/basic.py", "graph/fg.py", "graph/null_type.py", "graph/type.py"),
     "tensor/type_other.py",

@@ -29,7 +29,7 @@ def c_entry(function: Function, interface: EntryInterface) -> CEntry:
     """
     runner = function.runner
     if not isinstance(runner, Execution):
-        raise EntryRefused("making a C entry for", function.name, "it is not compiled")
+        raise EntryRefused("making a C entry for", function.label, "it is not compiled")
     return CEntry(_entry_code(process_level()), runner, interface)
 
 

@@ -12,18 +12,12 @@ from typing import TYPE_CHECKING, Any, Protocol, cast
 import numpy as np
 
 from engine.compiling.compiled import CacheInfo, Compiled, FunctionReference, PickledFunction, Runner
-from engine.compiling.function_call import FunctionCall, input_label
-from engine.errors import ArgumentError
+from engine.compiling.function_call import FunctionCall, HasStorage, input_label
+from engine.errors import ArgumentError, ArgumentRangeError
 
 if TYPE_CHECKING:
     from engine.graph.fgraph import FunctionGraph
     from engine.graph.represented import RepresentedType
-
-
-class HasStorage(Protocol):
-    """An object with the value of a shared variable in `storage`, a list of one item."""
-
-    storage: list[Any]
 
 
 class Named(Protocol):
@@ -34,8 +28,8 @@ class Named(Protocol):
         """The name, for keywords and for messages."""
 
     @property
-    def value(self) -> Any:
-        """The value for calls that give none; None if each must."""
+    def container(self) -> HasStorage | None:
+        """The value for calls that give none, and for an update; None if each call must give it."""
 
 
 class Shared(Protocol):
@@ -54,8 +48,8 @@ class Function:
     linked when it is first used. FunctionLoadError says why it cannot be linked. Functions and shared
     variables that are pickled together still share values.
 
-    `trust_input` is PyTensor's, and decides nothing here: an argument that fits is used as it is without a
-    cost, and one that does not is converted or refused.
+    `name` is the one it was given, or None. `trust_input` is PyTensor's, and decides nothing here: an
+    argument that fits is used as it is without a cost, and one that does not is converted or refused.
     """
 
     # What a slot holds is called without a frame of Python in between.
@@ -67,10 +61,11 @@ class Function:
         compiled: Compiled,
         inputs: Sequence[Named],
         shared: Sequence[Shared],
-        name: str,
+        name: str | None,
         returns_list: bool,
         keys: tuple[str, ...] | None = None,
         represented: Mapping[int, RepresentedType] = MappingProxyType({}),
+        trust_input: bool = False,
     ) -> None:
         self.name = name
         self.input_names = tuple(variable.name for variable in inputs)
@@ -79,9 +74,9 @@ class Function:
         self._returns_list = returns_list
         self._keys = keys
         self._represented = dict(represented)
-        self._defaults = {k: each.value for k, each in enumerate(inputs) if each.value is not None}
+        self._defaults = {k: each.container for k, each in enumerate(inputs) if each.container is not None}
         self._has_updates = True
-        self.trust_input = False
+        self.trust_input = trust_input
         self.__signature__ = _SIGNATURE
         self._pickled: PickledFunction | None = None
         self._attach(compiled)
@@ -91,7 +86,7 @@ class Function:
         self._maker: _Maker | None = None
         call = FunctionCall(
             compiled.runner,
-            self.name,
+            self.label,
             self.input_names,
             [container.storage for container in self._containers],
             self._returns_list,
@@ -113,6 +108,17 @@ class Function:
     def _load_and_call(self, *args: Any, **kwargs: Any) -> Any:
         self._loaded()
         return self.__call__(*args, **kwargs)
+
+    @property
+    def label(self) -> str:
+        """How messages call the function."""
+        return self.name or "function"
+
+    def dprint(self, **options: Any) -> Any:
+        """Print the graph after rewriting, and return what `dprint` does, whose `options` these are."""
+        from engine.printing import dprint
+
+        return dprint(self, **options)
 
     @property
     def cache_info(self) -> CacheInfo:
@@ -155,25 +161,32 @@ class Function:
         `share_memory` has no effect: every call has memory of its own.
         """
         containers = self._swapped(swap or {})
-        return self._on(containers, name or f"{self.name} copy", self._has_updates and not delete_updates)
+        return self._on(containers, name or f"{self.label} copy", self._has_updates and not delete_updates)
 
     def _swapped(self, swap: Mapping[Shared, Shared]) -> tuple[HasStorage, ...]:
         """Return the containers of the shared variables, with those in `swap` replaced."""
         replaced = {}
         for old, new in swap.items():
             if not any(container is old.container for container in self._containers):
-                raise ValueError(f"Copying {self.name}: it has no shared variable {old} to swap")
+                raise ValueError(f"Copying {self.label}: it has no shared variable {old} to swap")
             if new.type != old.type:
                 raise TypeError(
-                    f"Copying {self.name}: {old} of type {old.type} cannot be swapped for {new} "
+                    f"Copying {self.label}: {old} of type {old.type} cannot be swapped for {new} "
                     f"of type {new.type}"
                 )
             replaced[id(old.container)] = new.container
         return tuple(replaced.get(id(container), container) for container in self._containers)
 
-    def _on(self, containers: tuple[HasStorage, ...], name: str, has_updates: bool) -> Function:
+    def _on(
+        self,
+        containers: tuple[HasStorage, ...],
+        name: str | None,
+        has_updates: bool,
+        defaults: dict[int, HasStorage] | None = None,
+    ) -> Function:
         new = Function.__new__(Function)
         own = {
+            "_defaults": self._defaults if defaults is None else defaults,
             "name": name,
             "_containers": containers,
             "_has_updates": has_updates,
@@ -188,7 +201,8 @@ class Function:
         return self.copy()
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Function:
-        return self._on(deepcopy(self._containers, memo), self.name, self._has_updates)
+        containers, defaults = deepcopy((self._containers, self._defaults), memo)
+        return self._on(containers, self.name, self._has_updates, defaults)
 
     def _own_state(self) -> dict[str, Any]:
         return {name: getattr(self, name) for name in _OWN_STATE}
@@ -205,7 +219,7 @@ class Function:
 
     def __repr__(self) -> str:
         outcome = "not loaded yet" if self._compiled is None else self._compiled.info.outcome
-        return f"<Function {self.name}: {outcome}>"
+        return f"<Function {self.label}: {outcome}>"
 
 
 _SIGNATURE = signature(lambda *args, **kwargs: None)
@@ -281,7 +295,8 @@ class ArgumentConverter:
             label = (
                 _shared_label(name, position - self.n_explicit) if is_shared else input_label(name, position)
             )
-            raise ArgumentError(self.function, label, str(expected), _found(value), is_shared) from error
+            refused = ArgumentRangeError if isinstance(error, OverflowError) else ArgumentError
+            raise refused(self.function, label, str(expected), _found(value), is_shared) from error
         flags = array.flags
         if (
             type(array) is np.ndarray

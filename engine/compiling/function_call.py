@@ -9,7 +9,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import repeat
 from operator import itemgetter, setitem
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 from weakref import ref
 
 from engine.compiling.compiled import Runner
@@ -19,11 +19,18 @@ if TYPE_CHECKING:
     from engine.graph.represented import RepresentedType
 
 
+class HasStorage(Protocol):
+    """An object with the value of a variable in `storage`, a list of one item."""
+
+    storage: list[Any]
+
+
 class FunctionCall:
     """A call of the function `name`, by position or by name: it takes the values of shared variables from
     `storages`, and puts the new ones there.
 
-    Arguments that are left out have the values `defaults`, by position. It returns the only output, or with
+    Arguments that are left out have the values in `defaults`, containers by position: updates of inputs are
+    put there. It returns the only output, or with
     `returns_list` a list, or with `keys` a dictionary of outputs. `represented` has the types of outputs
     whose values are no arrays, by position.
     """
@@ -37,7 +44,7 @@ class FunctionCall:
         returns_list: bool,
         keys: tuple[str, ...] | None,
         has_updates: bool,
-        defaults: Mapping[int, Any],
+        defaults: Mapping[int, HasStorage],
         represented: Mapping[int, RepresentedType],
     ) -> None:
         self._defaults = defaults
@@ -48,13 +55,18 @@ class FunctionCall:
         self._n_inputs = len(input_names)
         self._storages = storages
         updates = runner.updates if has_updates else ()
-        self._updated = [storages[position - self._n_inputs] for position, _ in updates]
+        self._updated = [self._storage(position) for position, _ in updates]
         self._new_values = [number for _, number in updates]
         self._outputs = runner.outputs
         self._returns_list = returns_list
         self._keys = keys
         self._represented = represented
         self._fast: Callable[[], Callable[..., Any] | None] = lambda: None
+
+    def _storage(self, position: int) -> list[Any]:
+        """Return the storage of an input or a shared variable."""
+        shared = position - self._n_inputs
+        return self._defaults[position].storage if shared < 0 else self._storages[shared]
 
     def fastest(self) -> Callable[..., Any]:
         """Return what calls the function with the least effort: a fast call if there can be one, else
@@ -101,7 +113,7 @@ class FunctionCall:
                 f"Calling {self._name}: it takes {self._n_inputs} arguments, {len(args)} were given"
             )
         names = self._input_names[len(args) :]
-        unknown = [name for name in kwargs if names.count(name) != 1]
+        unknown = [name for name in kwargs if name not in names or self._input_names.count(name) != 1]
         if unknown:
             raise TypeError(
                 f"Calling {self._name}: there is no argument {', '.join(unknown)}, or not just one; "
@@ -110,7 +122,8 @@ class FunctionCall:
         given = {
             k: kwargs[name] for k, name in enumerate(names, len(args)) if name is not None and name in kwargs
         }
-        values = {**self._defaults, **given}
+        kept = {k: each.storage[0] for k, each in self._defaults.items()}
+        values = {**{k: value for k, value in kept.items() if value is not None}, **given}
         missing = [input_label(name, k) for k, name in enumerate(names, len(args)) if k not in values]
         if missing:
             raise TypeError(f"Calling {self._name}: no value was given for {', '.join(missing)}")

@@ -49,7 +49,7 @@ class Input(NamedTuple):
 
     name: str | None
     type: Any
-    value: None = None
+    container: None = None
 
 
 def load_function_of(reference: FunctionReference, name: str) -> Function:

@@ -19,10 +19,11 @@ class Expressions:
     """The expressions that a function computes: `outputs`, and in `updates` the new values of shared
     variables.
 
-    `givens` are replaced in all of them. `shared` are the shared variables in use, in the order of the
-    graph's structure, then those that are only updated. The caller provides the values of `inputs`,
-    even of computed ones. Refuses (TypeError, ValueError) updates of variables that are not shared, of
-    other types than their variables, or given twice.
+    `givens` are replaced in all of them, with `rebuild_strict` by variables of their types. `shared` are the
+    shared variables in use, in the order of the graph's structure, then those that are only updated. The
+    caller provides the values of `inputs`, even of computed ones. Refuses (TypeError, ValueError) updates of
+    variables that are not shared, of other types than their variables, or given twice, and (RuntimeError)
+    givens in the place of an input.
     """
 
     def __init__(
@@ -32,9 +33,11 @@ class Expressions:
         updates: Pairs | None,
         givens: Pairs | None,
         no_default_updates: bool | list[Any],
+        rebuild_strict: bool = True,
     ) -> None:
         self._inputs = inputs
-        self._givens = _replacements(givens)
+        self._rebuild_strict = rebuild_strict
+        self._givens = _replacements(givens, inputs, rebuild_strict)
         self._is_excluded = _exclusion(no_default_updates)
         given = _checked(updates)
         replaced = self._replaced([*outputs, *given.values()])
@@ -45,7 +48,10 @@ class Expressions:
         self.shared = list(dict.fromkeys([*self.shared, *self.updates]))
 
     def _replaced(self, expressions: list[Variable]) -> list[Variable]:
-        return clone_replace(expressions, self._givens) if self._givens else expressions
+        if not self._givens:
+            return expressions
+        found: list[Variable] = clone_replace(expressions, self._givens, rebuild_strict=self._rebuild_strict)
+        return found
 
     def _reach(self, expressions: Sequence[Variable]) -> None:
         """Add the shared variables that `expressions` need, their default updates, the shared variables
@@ -75,14 +81,23 @@ def _exclusion(no_default_updates: bool | list[Any]) -> Any:
     )
 
 
-def _replacements(givens: Pairs | None) -> list[tuple[Variable, Variable]]:
-    pairs = _as_pairs("givens", givens)
-    return [(old, old.type.filter_variable(as_symbolic(new))) for old, new in pairs]
+def _replacements(
+    givens: Pairs | None, inputs: Sequence[Variable], strict: bool
+) -> list[tuple[Variable, Variable]]:
+    pairs = as_pairs("givens", givens)
+    for old, new in pairs:
+        if old in inputs:
+            raise RuntimeError(
+                f"Making a function: {old} is an input, and givens replace it by {new}; take it out of one "
+                "of them"
+            )
+    found = [(old, as_symbolic(new)) for old, new in pairs]
+    return [(old, old.type.filter_variable(new)) for old, new in found] if strict else found
 
 
 def _checked(updates: Pairs | None) -> dict[Any, Variable]:
     checked: dict[Any, Variable] = {}
-    for shared, value in _as_pairs("updates", updates):
+    for shared, value in as_pairs("updates", updates):
         if not hasattr(shared, "container"):
             raise TypeError(f"Making a function: {shared!r} is updated; only a shared variable can be")
         if shared in checked:
@@ -91,7 +106,7 @@ def _checked(updates: Pairs | None) -> dict[Any, Variable]:
     return checked
 
 
-def _as_pairs(what: str, given: Pairs | None) -> Collection[tuple[Any, Any]]:
+def as_pairs(what: str, given: Pairs | None) -> Collection[tuple[Any, Any]]:
     """Return the pairs in `given`; refuses (TypeError) anything but a mapping or pairs that begin with
     a variable."""
     if isinstance(given, Mapping):

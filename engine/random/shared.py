@@ -50,7 +50,7 @@ class RandomGeneratorSharedVariable(RandomGeneratorVariable, SharedVariable):
     ) -> None:
         super().__init__(type, None, None, name)
         self._default_update: Any = None
-        self.container: Container = container or GeneratorContainer(type, value)
+        self.container: Container = container or GeneratorContainer(type, [value])
 
     def get_value(self, borrow: bool = False, return_internal_type: bool = False) -> np.random.Generator:
         """Return a generator in the state of the value, or, with `borrow`, the value itself: whoever draws

@@ -15,7 +15,7 @@ import numpy as np
 from xxhash import xxh3_128_hexdigest
 
 from cachegraph.pickling.rebuilding import rebuilds_pickled
-from engine.errors import MaskedArrayError
+from engine.errors import MaskedArrayError, RangeError
 from engine.graph.types import Type
 from engine.graph.variables import Constant
 from engine.scalar.promotion import COMPLEX, DTYPES, ROUNDED
@@ -52,7 +52,7 @@ class TensorType(Type):
         An array is converted if this dtype holds all values of its own; anything else (numbers, lists) if
         its values are exact here. A Python float may be rounded to float32 or float16. `allow_downcast` casts
         everything, `strict` nothing. Raises TypeError for what cannot be converted, for another rank and
-        for other lengths.
+        for other lengths; for whole numbers outside of the dtype's range RangeError, which is one.
         """
         if type(value) is np.ndarray and value.dtype == self.numpy_dtype and value.flags.aligned:
             return self._check_shape(value)
@@ -80,7 +80,9 @@ class TensorType(Type):
         if isinstance(value, np.ndarray) or not np.array_equal(
             found, result, equal_nan=found.dtype.kind in "fc"
         ):
-            raise TypeError(
+            are_whole = found.dtype.kind in "iu" and self.numpy_dtype.kind in "iu"
+            is_outside = are_whole and not isinstance(value, np.ndarray)
+            raise (RangeError if is_outside else TypeError)(
                 f"Using {_describe(value)} as {self}: dtype {self.dtype} is expected, {found.dtype} was "
                 "found, and converting could lose digits; cast the value first, or use allow_downcast=True"
             )

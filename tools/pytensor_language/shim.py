@@ -45,6 +45,7 @@ ENGINE: dict[str, tuple[str, ...]] = {
     "pytensor.graph.rewriting": ("engine.rewriting", "engine.rewriting.", "engine.graph.features."),
     "pytensor.conditional": ("engine.tensor.conditional",),
     "pytensor.ifelse": ("engine.tensor.conditional",),
+    "pytensor.link": ("engine.link.",),
     "pytensor.printing": ("engine.printing",),
     "pytensor.raise_op": ("engine.raise_op",),
     "pytensor.scalar": ("engine.scalar", "engine.scalar.", "engine.inner.composite"),

@@ -2,6 +2,7 @@
 
 import pickle
 import warnings
+from copy import deepcopy
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ import engine
 import engine.tensor as pt
 from engine import In, Mode, Out, function
 from engine.compiling.mode import get_default_mode, get_mode
+from engine.shared_variables import Container
 
 x, y, z = pt.dscalar("x"), pt.dscalar("y"), pt.dscalar()
 
@@ -67,10 +69,83 @@ def test_outputs_with_options_are_their_variables():
     assert reference([x], {"a": Out(x + 1)})(1.0) == {"a": 2.0}
 
 
+@pytest.mark.parametrize("mode", ["NUMPY", "FAST_RUN"])
+def test_an_input_with_an_update_is_a_state(mode):
+    f = function([x, In(y, update=y + x, value=5.0)], y, mode=mode)
+    assert [f(1.0), f(1.0), f(1.0, 100.0), f(0.0)] == [5.0, 6.0, 100.0, 101.0]
+    copied, pickled = deepcopy(f), pickle.loads(pickle.dumps(f))
+    assert f(1.0) == 101.0
+    assert [copied(1.0), pickled(2.0), copied(0.0), pickled(0.0)] == [101.0, 101.0, 102.0, 103.0]
+    given_first = function([x, In(y, update=y + x)], y, mode=mode)
+    with pytest.raises(TypeError, match="no value was given for 1"):
+        given_first(1.0)
+    assert [given_first(1.0, 2.0), given_first(1.0)] == [2.0, 3.0]
+
+
+def test_inputs_and_shared_variables_may_have_one_state():
+    container, kept = Container(y, [np.array(10.0)]), engine.shared(1.0)
+    add = reference([x, In(y, update=y + x, value=container)], [])
+    take = reference([x, In(y, update=y - x, value=container, implicit=False)], y)
+    add(5.0)
+    assert (take(1.0), container.value) == (15.0, 14.0)
+    assert (take(1.0, 3.0), container.value) == (3.0, 2.0)
+    container.value = 7
+    assert take(1.0) == 7.0
+    swap = reference([In(y, update=kept, value=container)], [], updates={kept: y})
+    swap()
+    assert (container.value, kept.get_value()) == (1.0, 6.0)
+    doubled = reference([In(y, update=2 * y, value=kept)], y)
+    assert (doubled(), doubled(), kept.get_value()) == (6.0, 12.0, 24.0)
+
+
+def test_states_that_no_function_has_are_refused():
+    with pytest.raises(TypeError, match="must have its type"):
+        In(x, update=pt.dvector())
+    with pytest.raises(TypeError, match="it is implicit, and has no value"):
+        In(x, implicit=True)
+    with pytest.raises(TypeError, match="must be a list with the value"):
+        Container(x, 1.0)
+    n = engine.scalar.float64("n")
+    with pytest.raises(TypeError, match="only a tensor may be one"):
+        reference([In(n, value=1.0, implicit=True)], n + 1)
+
+
+def test_whole_numbers_outside_of_a_dtype_are_overflows():
+    b, u = pt.bvector("b"), pt.scalar("u", dtype="uint8")
+    f = reference([b, u], b + u)
+    for arguments in (([312], 1), ([3], -1)):
+        with pytest.raises(OverflowError, match="argument"):
+            f(*arguments)
+    with pytest.raises(TypeError) as caught:
+        f([1], 2.5)
+    assert not isinstance(caught.value, OverflowError)
+
+
+def test_a_given_may_have_another_type_if_the_graph_can_be_built_of_it():
+    m, v, w = pt.imatrix("m"), pt.ivector("v"), pt.ivector("w")
+    rebuilt = reference([m, w], v * w, givens=[(v, m)], rebuild_strict=False)
+    assert rebuilt([[1, 2], [3, 4]], [1, 10]).tolist() == [[1, 20], [3, 40]]
+    with pytest.raises(TypeError, match="is needed"):
+        reference([m, w], v * w, givens=[(v, m)])
+    with pytest.raises(RuntimeError, match="is an input, and givens replace it"):
+        reference([x], x * 2, givens={x: x + 1})
+
+
+def test_a_function_has_the_name_it_is_given():
+    f = reference([x], x + 1)
+    assert (f.name, f.copy().name, f.trust_input) == (None, "function copy", False)
+    assert reference([x], x, trust_input=True).trust_input
+    assert f.dprint(file="str") == engine.printing.dprint(f, file="str")
+    with pytest.raises(TypeError, match="its name is"):
+        In(x, name=[])
+    with pytest.raises(TypeError, match="or not just one"):
+        reference([x, pt.dscalar("x")], x, on_unused_input="ignore")(1.0, x=2.0)
+
+
 def test_inputs_that_no_function_takes_are_refused():
-    with pytest.raises(NotImplementedError, match="shared variable"):
-        In(x, value=1.0, update=x + 1)
-    with pytest.raises(ValueError, match="twice"):
+    with pytest.raises(TypeError, match=r"shared variable \(kept\) as explicit input"):
+        reference([In(engine.shared(1.0, "kept"))], x)
+    with pytest.raises(engine.errors.UnusedInputError, match="twice"):
         reference([x, In(x)], x)
     with pytest.raises(TypeError, match="no constant"):
         reference([In(pt.constant(1.0))], x)

@@ -1,0 +1,5 @@
+"""Values that persist between calls, under PyTensor's path."""
+
+from engine.link import basic
+
+__all__ = ["basic"]
