@@ -14,7 +14,7 @@ from collections.abc import (
     Sequence,
     Set,
 )
-from typing import Any, Literal, TypeVar, overload
+from typing import Any, Literal, TypeVar, cast, overload
 
 from engine.graph.apply import Apply
 from engine.graph.variables import Constant, Variable
@@ -81,6 +81,22 @@ def ancestors(
         yield variable
         if variable.owner is not None and variable not in blocked:
             stack.extend(variable.owner.inputs[::-1])
+
+
+def apply_ancestors(
+    graphs: Iterable[Variable], blockers: Iterable[Variable] | None = None
+) -> Generator[Apply, None, None]:
+    """Yield the nodes that `graphs` are computed from, except those behind `blockers`, each once.
+
+    They come in the order of `ancestors`.
+    """
+    blocked = frozenset(blockers or ())
+    seen: set[Apply | None] = {None}
+    for variable in ancestors(graphs, blocked):
+        node = None if variable in blocked else variable.owner
+        if node not in seen:
+            seen.add(node)
+            yield cast(Apply, node)
 
 
 def graph_inputs(

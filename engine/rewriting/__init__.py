@@ -9,12 +9,19 @@ from typing import TYPE_CHECKING, Any
 from engine.graph.rewrite_query import RewriteDatabaseQuery
 
 if TYPE_CHECKING:
-    from engine.rewriting.database import EquilibriumDB, RewriteDatabase, SequenceDB
+    from engine.rewriting.database import (
+        EquilibriumDB,
+        LocalGroupDB,
+        ProxyDB,
+        RewriteDatabase,
+        SequenceDB,
+        TopoDB,
+    )
+    from engine.rewriting.equilibrium import EquilibriumGraphRewriter, NodeProcessingGraphRewriter
     from engine.rewriting.merge import MergeOptimizer
-    from engine.rewriting.patterns import LiteralString, OpPattern, PatternNodeRewriter
+    from engine.rewriting.patterns import PatternNodeRewriter
     from engine.rewriting.pipeline import DEFAULT_QUERY, describe, optdb, rewrite_graph, run_pipeline
     from engine.rewriting.rewriters import (
-        EquilibriumGraphRewriter,
         FromFunctionGraphRewriter,
         GraphRewriter,
         NodeRewriter,
@@ -23,10 +30,12 @@ if TYPE_CHECKING:
         graph_rewriter,
         node_rewriter,
     )
+    from engine.rewriting.unification import LiteralString, OpPattern
     from engine.rewriting.walking import (
         SequentialNodeRewriter,
         SubstitutionNodeRewriter,
         WalkingGraphRewriter,
+        dfs_rewriter,
         in2out,
         out2in,
         walking_rewriter,
@@ -34,11 +43,14 @@ if TYPE_CHECKING:
 
 _MODULES = {
     "EquilibriumDB": "database",
+    "LocalGroupDB": "database",
+    "ProxyDB": "database",
+    "TopoDB": "database",
     "RewriteDatabase": "database",
     "SequenceDB": "database",
     "MergeOptimizer": "merge",
-    "LiteralString": "patterns",
-    "OpPattern": "patterns",
+    "LiteralString": "unification",
+    "OpPattern": "unification",
     "PatternNodeRewriter": "patterns",
     "DEFAULT_QUERY": "pipeline",
     "describe": "pipeline",
@@ -46,7 +58,8 @@ _MODULES = {
     "rewrite_graph": "pipeline",
     "run_pipeline": "pipeline",
     "RewriteReport": "rewriters",
-    "EquilibriumGraphRewriter": "rewriters",
+    "EquilibriumGraphRewriter": "equilibrium",
+    "NodeProcessingGraphRewriter": "equilibrium",
     "FromFunctionGraphRewriter": "rewriters",
     "GraphRewriter": "rewriters",
     "NodeRewriter": "rewriters",
@@ -54,6 +67,7 @@ _MODULES = {
     "graph_rewriter": "rewriters",
     "node_rewriter": "rewriters",
     "SequentialNodeRewriter": "walking",
+    "dfs_rewriter": "walking",
     "SubstitutionNodeRewriter": "walking",
     "WalkingGraphRewriter": "walking",
     "in2out": "walking",
@@ -68,10 +82,13 @@ __all__ = [
     "FromFunctionGraphRewriter",
     "GraphRewriter",
     "LiteralString",
+    "LocalGroupDB",
     "MergeOptimizer",
+    "NodeProcessingGraphRewriter",
     "NodeRewriter",
     "OpPattern",
     "PatternNodeRewriter",
+    "ProxyDB",
     "RewriteDatabase",
     "RewriteDatabaseQuery",
     "RewriteReport",
@@ -79,8 +96,10 @@ __all__ = [
     "SequentialGraphRewriter",
     "SequentialNodeRewriter",
     "SubstitutionNodeRewriter",
+    "TopoDB",
     "WalkingGraphRewriter",
     "describe",
+    "dfs_rewriter",
     "graph_rewriter",
     "in2out",
     "node_rewriter",

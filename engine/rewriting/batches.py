@@ -13,13 +13,8 @@ from engine.graph import Apply, FunctionGraph, Variable
 from engine.graph.rewrite_query import RewriteDatabaseQuery
 from engine.inner.batch_loop import batch_lengths, looped, one_for_all
 from engine.rewriting.database import Description, EquilibriumDB, RewriteDatabase
-from engine.rewriting.rewriters import (
-    EquilibriumGraphRewriter,
-    GraphRewriter,
-    NodeRewriter,
-    RewriteReport,
-    replace_outputs,
-)
+from engine.rewriting.equilibrium import EquilibriumGraphRewriter, replace_outputs
+from engine.rewriting.rewriters import GraphRewriter, RewriteReport
 from engine.scalar.promotion import COMPILED
 from engine.tensor.blockwise import Blockwise
 from engine.tensor.linalg.callback_op import CallbackOp
@@ -38,7 +33,7 @@ class BatchRewriter(GraphRewriter):
         self.name = name
         self.canonicalize = canonicalize
 
-    def apply(self, fgraph: FunctionGraph, report: RewriteReport) -> None:
+    def run(self, fgraph: FunctionGraph, report: RewriteReport) -> None:
         if any(isinstance(node.op, Blockwise) for node in fgraph.apply_nodes):
             self.canonicalize.apply_after(lambda: self._change(fgraph, report), fgraph, report)
 
@@ -59,16 +54,16 @@ def _is_one_callback(node: Apply) -> bool:
     return op.core_op.is_called_back or tensor_type_of(node.inputs[0]).dtype not in COMPILED
 
 
-class BatchDB(RewriteDatabase[NodeRewriter]):
+class BatchDB(RewriteDatabase[Any]):
     """The rewrite of Blockwise Ops, with those of `canonicalize` for the graph around."""
 
     def __init__(self, name: str, canonicalize: EquilibriumDB) -> None:
         super().__init__(name)
         self.canonicalize = canonicalize
 
-    def query(self, query: RewriteDatabaseQuery) -> BatchRewriter:
+    def query(self, *query: RewriteDatabaseQuery | str) -> BatchRewriter:
         """Return the rewriter of Blockwise Ops, with what `query` chooses for the graph around."""
-        return BatchRewriter(self.name, self.canonicalize.query(query))
+        return BatchRewriter(self.name, self.canonicalize.query(*query))
 
     def describe(self, query: RewriteDatabaseQuery) -> Description:
         return self.canonicalize.describe(query)

@@ -105,7 +105,7 @@ class InnerGraphs(Feature):
         inner.attach_feature(self)
         # A report of its own: the running pass includes the time of an inner graph's passes.
         within = RewriteReport(applied=report.applied)
-        self.rewriter.apply(inner, within)
+        self.rewriter.run(inner, within)
         inner.remove_feature(self)
         return inner.freeze()
 
@@ -119,7 +119,7 @@ class InnerGraphs(Feature):
             protected = [v for place, v in enumerate(inner.inputs) if place not in destroyable]
             inner.attach_feature(Supervisor(protected))
             report = RewriteReport()
-            self.inplace.apply(inner, report)
+            self.inplace.run(inner, report)
             found = self.freed[graph, destroyable] = inner.freeze() if report.total else graph
         return found
 
@@ -129,7 +129,7 @@ class InlineGraphs(GraphRewriter):
 
     name = "inline_graphs"
 
-    def apply(self, fgraph: FunctionGraph, report: RewriteReport) -> None:
+    def run(self, fgraph: FunctionGraph, report: RewriteReport) -> None:
         waiting = [node for node in fgraph.toposort() if _is_inline(node)]
         while waiting:
             node = waiting.pop()
@@ -147,7 +147,7 @@ class OptimizeInnerGraphs(GraphRewriter):
 
     name = "optimize_inner_graphs"
 
-    def apply(self, fgraph: FunctionGraph, report: RewriteReport) -> None:
+    def run(self, fgraph: FunctionGraph, report: RewriteReport) -> None:
         optimized_op = getattr(fgraph, "optimized_op", None)
         waiting = [node for node in fgraph.toposort() if holds_graph(node.op)]
         while waiting and optimized_op is not None:

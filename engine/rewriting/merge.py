@@ -20,7 +20,7 @@ class MergeOptimizer(GraphRewriter):
 
     name = "merge"
 
-    def apply(self, fgraph: FunctionGraph, report: RewriteReport) -> None:
+    def run(self, fgraph: FunctionGraph, report: RewriteReport) -> None:
         constants: dict[Hashable, Constant] = {}
         nodes: dict[Hashable, Apply] = {}
         has_destroyers = getattr(fgraph, "has_destroyers", lambda outputs: False)

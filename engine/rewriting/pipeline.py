@@ -70,7 +70,9 @@ def _registered() -> SequenceDB:
     canonicalize = EquilibriumDB("canonicalize")
     for tag, rewriters in (("canonicalize", CANONICALIZE), ("stabilize", STABILIZE)):
         for rewriter in rewriters:
-            canonicalize.register(rewriter.name, rewriter, "fast_run", "fast_compile", tag)
+            canonicalize.register(
+                rewriter.name, rewriter, "fast_run", "fast_compile", tag, use_db_name_as_tag=False
+            )
     database = SequenceDB("optdb")
     database.register("inline_graphs", InlineGraphs(), "fast_run", "fast_compile", position=-1)
     database.register("merge_first", MergeOptimizer(), "fast_run", "fast_compile", "merge", position=0)
@@ -118,8 +120,9 @@ def run_pipeline(
     fgraph.attach_feature(Supervisor(fgraph.inputs))
     fgraph.validate()
     fgraph.attach_feature(inner)
+    rewriter.add_requirements(fgraph)
     try:
-        rewriter.apply(fgraph, report)
+        rewriter.run(fgraph, report)
     finally:
         fgraph.remove_feature(inner)
     return report

@@ -1,22 +1,20 @@
 """Rewriters of single nodes and of whole graphs, and the report of their work.
 
-The result of a rewriter depends on the structure of the graph alone: it visits nodes in topological order,
-never in an order that hashing or object identity decides.
+The result of a rewriter depends on the structure of the graph alone.
 """
 
 from __future__ import annotations
 
-import warnings
-from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections import UserList
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from time import perf_counter
-from typing import Literal
+from typing import Any, Literal, cast
 
 from msgspec import Struct, field
 
-from engine.graph import Apply, Feature, FunctionGraph, Op, Output, Variable, register_feature_callback
-from engine.scalar.embedded import has_compiled_dtypes
+from engine.graph import Apply, DestroyHandler, FunctionGraph, Op, Variable
+from engine.rewriting.unification import OpPattern
 
 
 class RewriteReport(Struct):
@@ -45,12 +43,10 @@ class RewriteReport(Struct):
             self.seconds[name] = self.seconds.get(name, 0.0) + perf_counter() - start
 
 
-Tracked = Op | type[Op]
-Replacements = Sequence[Variable] | Literal[False] | None
-Transform = Callable[[FunctionGraph, Apply], Replacements]
-
-LOOK_BEHIND = 3
-"""The distance downstream of a change that is visited again: the deepest pattern's depth, less one."""
+Tracked = Op | type[Op] | OpPattern
+Replacements = Sequence[Variable | None] | Mapping[Any, Any] | Literal[False] | None
+Transform = Callable[[FunctionGraph, Apply], Any]
+Requirement = Callable[[FunctionGraph], object]
 
 
 class NodeRewriter:
@@ -59,65 +55,139 @@ class NodeRewriter:
     name: str = ""
 
     def tracks(self) -> Sequence[Tracked] | None:
-        """Return the Ops (or classes of Ops) with nodes to rewrite; None for all."""
+        """Return the Ops (classes of Ops, patterns of them) with nodes to rewrite; None for all."""
         return None
 
     def transform(self, fgraph: FunctionGraph, node: Apply) -> Replacements:
-        """Return replacements for the outputs of `node`; None or False keeps the node."""
+        """Return replacements for the outputs of `node`; None or False keeps the node.
+
+        They are a list with a variable for each output (None for one that nothing uses), or a dictionary
+        from variables of the graph to their replacements; its key "remove" lists variables that the graph
+        must not have any longer.
+        """
         raise NotImplementedError(f"{type(self).__name__} must implement transform()")
+
+    def transform_tracked(self, fgraph: FunctionGraph, node: Apply) -> Replacements:
+        """Return `transform` of a node of a tracked Op."""
+        return self.transform(fgraph, node)
+
+    def add_requirements(self, fgraph: FunctionGraph) -> None:
+        """Attach the Features that this rewrite needs; by default none."""
+
+    def __str__(self) -> str:
+        return self.name or type(self).__name__
 
 
 class FromFunctionNodeRewriter(NodeRewriter):
-    """A node rewriter that calls a function."""
+    """A node rewriter that calls a function on nodes of the Ops that it tracks."""
 
-    def __init__(self, function: Transform, tracks: Sequence[Tracked] | None) -> None:
+    def __init__(
+        self,
+        function: Transform,
+        tracks: Sequence[Tracked] | None = None,
+        requirements: Sequence[Requirement] = (),
+    ) -> None:
         self.function = function
-        self.name = function.__name__
+        self.name = self.__name__ = function.__name__
         self.__doc__ = function.__doc__
+        self.requirements = tuple(requirements)
         self._tracks = tracks
 
     def tracks(self) -> Sequence[Tracked] | None:
         return self._tracks
 
-    def transform(self, fgraph: FunctionGraph, node: Apply) -> Replacements:
-        return self.function(fgraph, node)
+    def transform(self, fgraph: FunctionGraph, node: Apply, enforce_tracks: bool = True) -> Replacements:
+        """Return the function's replacements; None for a node of another Op, if `enforce_tracks`."""
+        if enforce_tracks and not is_tracked(self, node.op):
+            return None
+        return cast(Replacements, self.function(fgraph, node))
+
+    def transform_tracked(self, fgraph: FunctionGraph, node: Apply) -> Replacements:
+        return cast(Replacements, self.function(fgraph, node))
+
+    def add_requirements(self, fgraph: FunctionGraph) -> None:
+        for requirement in self.requirements:
+            requirement(fgraph)
+
+    def __repr__(self) -> str:
+        return f"FromFunctionNodeRewriter({self.function!r}, {self._tracks!r}, {self.requirements!r})"
 
 
-def node_rewriter(tracks: Sequence[Tracked] | None) -> Callable[[Transform], FromFunctionNodeRewriter]:
+def node_rewriter(
+    tracks: Sequence[Tracked] | None, inplace: bool = False, requirements: Sequence[Requirement] | None = ()
+) -> Callable[[Transform], FromFunctionNodeRewriter]:
     """Return a decorator that makes a function of (fgraph, node) a rewriter.
 
-    It rewrites the nodes of `tracks` (Ops or classes of Ops; None: all).
+    It rewrites the nodes of `tracks` (Ops, classes of Ops or patterns of them; None: all). `requirements`
+    are called with a graph before it is rewritten; with `inplace` it gets a DestroyHandler. Refuse
+    (ValueError) empty `tracks`, and (TypeError) other things in them.
     """
-    return lambda function: FromFunctionNodeRewriter(function, tracks)
+    if tracks is not None and not tracks:
+        raise ValueError("Making a node_rewriter: tracks is empty; None is for all Ops")
+    for item in tracks or ():
+        if not (isinstance(item, Op | OpPattern) or (isinstance(item, type) and issubclass(item, Op))):
+            raise TypeError(f"Making a node_rewriter: {item!r} in tracks is no Op, class of Ops or OpPattern")
+    needed = (*(requirements or ()), *([_attach_destroy_handler] if inplace else ()))
+    return lambda function: FromFunctionNodeRewriter(function, tracks, needed)
+
+
+def _attach_destroy_handler(fgraph: FunctionGraph) -> None:
+    fgraph.attach_feature(DestroyHandler())
 
 
 class GraphRewriter:
-    """A rewrite of a whole graph, in place."""
+    """A rewrite of a whole graph, in place; a user's class implements `apply`.
+
+    `add_requirements` attaches the Features that a rewrite needs, before it runs.
+    """
 
     name: str = ""
 
-    def apply(self, fgraph: FunctionGraph, report: RewriteReport) -> None:
+    def add_requirements(self, fgraph: FunctionGraph) -> None:
+        """Attach the Features that this rewrite needs; by default none."""
+
+    def apply(self, fgraph: FunctionGraph) -> Any:
+        """Rewrite `fgraph`."""
+        if type(self).run is GraphRewriter.run:
+            raise NotImplementedError(f"{type(self).__name__} must implement apply()")
+        self.run(fgraph, RewriteReport())
+
+    def run(self, fgraph: FunctionGraph, report: RewriteReport) -> None:
         """Rewrite `fgraph` and count the applications in `report`."""
-        raise NotImplementedError(f"{type(self).__name__} must implement apply()")
+        self.apply(fgraph)
 
     def rewrite(self, fgraph: FunctionGraph) -> RewriteReport:
         """Rewrite `fgraph` and return the report."""
         report = RewriteReport()
         with report.timed(self.name or type(self).__name__):
-            self.apply(fgraph, report)
+            self.add_requirements(fgraph)
+            self.run(fgraph, report)
         return report
+
+    def __call__(self, fgraph: FunctionGraph) -> RewriteReport:
+        return self.rewrite(fgraph)
+
+    def __str__(self) -> str:
+        return self.name or type(self).__name__
 
 
 class FromFunctionGraphRewriter(GraphRewriter):
-    """A rewriter of graphs that calls a function."""
+    """A rewriter of graphs that calls a function, after those of `requirements`."""
 
-    def __init__(self, function: Callable[[FunctionGraph], object]) -> None:
+    def __init__(
+        self, function: Callable[[FunctionGraph], object], requirements: Sequence[Requirement] = ()
+    ) -> None:
         self.function = function
-        self.name = function.__name__
+        self.name = self.__name__ = function.__name__
         self.__doc__ = function.__doc__
+        self.requirements = tuple(requirements)
 
-    def apply(self, fgraph: FunctionGraph, report: RewriteReport) -> None:
-        self.function(fgraph)
+    def add_requirements(self, fgraph: FunctionGraph) -> None:
+        for requirement in self.requirements:
+            requirement(fgraph)
+
+    def apply(self, fgraph: FunctionGraph) -> Any:
+        return self.function(fgraph)
 
 
 def graph_rewriter(function: Callable[[FunctionGraph], object]) -> FromFunctionGraphRewriter:
@@ -125,165 +195,34 @@ def graph_rewriter(function: Callable[[FunctionGraph], object]) -> FromFunctionG
     return FromFunctionGraphRewriter(function)
 
 
-class SequentialGraphRewriter(GraphRewriter):
-    """A sequence of rewriters of graphs, each timed under its own name."""
+class SequentialGraphRewriter(GraphRewriter, UserList["GraphRewriter"]):
+    """A list of rewriters of graphs, which run in order, each timed under its own name."""
 
-    def __init__(self, *rewriters: GraphRewriter, name: str = "sequence") -> None:
-        self.rewriters = rewriters
+    def __init__(self, *rewriters: Any, name: str = "sequence") -> None:
+        listed = len(rewriters) == 1 and isinstance(rewriters[0], list | tuple)
+        super().__init__(rewriters[0] if listed else rewriters)
         self.name = name
 
-    def apply(self, fgraph: FunctionGraph, report: RewriteReport) -> None:
-        for rewriter in self.rewriters:
+    __eq__ = object.__eq__
+    __hash__ = object.__hash__  # type: ignore[assignment]
+
+    def add_requirements(self, fgraph: FunctionGraph) -> None:
+        for rewriter in self:
+            rewriter.add_requirements(fgraph)
+
+    def run(self, fgraph: FunctionGraph, report: RewriteReport) -> None:
+        for rewriter in self:
             with report.timed(rewriter.name):
-                rewriter.apply(fgraph, report)
+                rewriter.run(fgraph, report)
 
 
-class EquilibriumGraphRewriter(GraphRewriter):
-    """Rewrites of nodes that run together until none applies.
-
-    Each round goes through the graph once, from inputs to outputs, and visits only nodes that are new or
-    have changed surroundings. It stops with a RuntimeWarning after `max_use_ratio` applications per node:
-    then two rewrites undo each other.
-    """
-
-    def __init__(
-        self, rewriters: Sequence[NodeRewriter], name: str = "equilibrium", max_use_ratio: int = 20
-    ) -> None:
-        self.rewriters = tuple(rewriters)
-        self.name = name
-        self.max_use_ratio = max_use_ratio
-        self._found: dict[Op, tuple[NodeRewriter, ...]] = {}
-
-    def apply(self, fgraph: FunctionGraph, report: RewriteReport) -> None:
-        affected = Affected()
-        affected.nodes.update(fgraph.apply_nodes)
-        fgraph.attach_feature(affected)
-        try:
-            self._settle(fgraph, affected, report)
-        finally:
-            fgraph.remove_feature(affected)
-
-    def apply_after(self, change: Callable[[], bool], fgraph: FunctionGraph, report: RewriteReport) -> bool:
-        """Make a `change` of a rewritten graph, and rewrite the nodes that it affects.
-
-        Return the result of `change`: True if it changed anything.
-        """
-        affected = Affected()
-        fgraph.attach_feature(affected)
-        try:
-            is_changed = change()
-            self._settle(fgraph, affected, report)
-        finally:
-            fgraph.remove_feature(affected)
-        return is_changed
-
-    def _settle(self, fgraph: FunctionGraph, affected: Affected, report: RewriteReport) -> None:
-        remaining = self.max_use_ratio * (len(fgraph.apply_nodes) + 10)
-        while affected.nodes and remaining > 0:
-            remaining = self._round(fgraph, affected, report, remaining)
-        if remaining <= 0:
-            warnings.warn(
-                f"Rewriting with {self.name}: stopped after {self.max_use_ratio} applications per node; "
-                f"two of its rewrites undo each other. Applied: {report.applied}",
-                RuntimeWarning,
-                stacklevel=3,
-            )
-
-    def _round(self, fgraph: FunctionGraph, affected: Affected, report: RewriteReport, remaining: int) -> int:
-        """Go through the graph once; return the number of applications that are still allowed."""
-        for visited in self._order(fgraph):
-            if visited not in affected.nodes:
-                continue
-            queue = deque([visited])
-            while queue and remaining > 0:
-                node = queue.popleft()
-                affected.nodes.discard(node)
-                if node in fgraph.apply_nodes and self._rewrite_node(fgraph, node, report):
-                    remaining -= 1
-                    queue.extend(affected.take_new())
-        affected.nodes = {node for node in affected.nodes if node in fgraph.apply_nodes}
-        return remaining
-
-    def _order(self, fgraph: FunctionGraph) -> Sequence[Apply]:
-        return fgraph.toposort()
-
-    def _rewrite_node(self, fgraph: FunctionGraph, node: Apply, report: RewriteReport) -> bool:
-        """Apply the first rewrite that changes `node`; return True if one did.
-
-        Nodes with complex numbers or float16 stay as they are: rewrites are about numbers that kernels
-        compute.
-        """
-        if not has_compiled_dtypes(node):
-            return False
-        for rewriter in self.rewriters_of(node.op):
-            replacements = rewriter.transform(fgraph, node)
-            if replacements and replace_outputs(fgraph, node, replacements, rewriter.name):
-                report.count(rewriter.name)
-                return True
-        return False
-
-    def rewriters_of(self, op: Op) -> tuple[NodeRewriter, ...]:
-        """Return the rewrites that may apply to nodes of `op`, in order."""
-        found = self._found.get(op)
-        if found is None:
-            found = self._found[op] = tuple(
-                rewriter for rewriter in self.rewriters if _is_tracked(rewriter, op)
-            )
-        return found
-
-
-def replace_outputs(
-    fgraph: FunctionGraph, node: Apply, replacements: Sequence[Variable], reason: str
-) -> bool:
-    """Replace the outputs of `node` by `replacements`; return True if that changes anything.
-
-    Refuse (ValueError, TypeError) a wrong number of replacements, or one of another type.
-    """
-    if len(replacements) != len(node.outputs):
-        raise ValueError(
-            f"Rewriting {node} by {reason}: {len(node.outputs)} outputs need {len(node.outputs)} "
-            f"replacements, {len(replacements)} were given"
-        )
-    pairs = [(old, new) for old, new in zip(node.outputs, replacements, strict=True) if new is not old]
-    fgraph.replace_all(pairs, reason)
-    return bool(pairs)
-
-
-def _is_tracked(rewriter: NodeRewriter, op: Op) -> bool:
+def is_tracked(rewriter: NodeRewriter, op: Op) -> bool:
+    """Return True if `rewriter` may apply to nodes of `op`."""
     tracked = rewriter.tracks()
-    return tracked is None or any(
-        isinstance(op, item) if isinstance(item, type) else item == op for item in tracked
-    )
+    return tracked is None or any(_is_one_of(op, item) for item in tracked)
 
 
-class Affected(Feature):
-    """The nodes with changed surroundings, and the nodes imported since `take_new`."""
-
-    def __init__(self) -> None:
-        self.nodes: set[Apply] = set()
-        self.new: list[Apply] = []
-
-    @register_feature_callback
-    def on_import(self, fgraph: FunctionGraph, node: Apply, reason: str | None) -> None:
-        self.nodes.add(node)
-        self.new.append(node)
-
-    @register_feature_callback
-    def on_change_input(
-        self, fgraph: FunctionGraph, node: Apply, index: int, old: Variable, new: Variable, reason: str | None
-    ) -> None:
-        level = [node]
-        for _ in range(LOOK_BEHIND):
-            level = [changed for changed in level if not isinstance(changed.op, Output)]
-            self.nodes.update(level)
-            level = [
-                client
-                for changed in level
-                for output in changed.outputs
-                for client, _ in fgraph.clients[output]
-            ]
-
-    def take_new(self) -> list[Apply]:
-        """Return the nodes imported since the last call, each after those it needs."""
-        new, self.new = self.new, []
-        return new
+def _is_one_of(op: Op, item: Tracked) -> bool:
+    if isinstance(item, type):
+        return isinstance(op, item)
+    return item.match_op(op) if isinstance(item, OpPattern) else item == op

@@ -7,16 +7,18 @@ the loops are canonicalized, which may permit further reductions.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 from engine.graph.fgraph import FunctionGraph
 from engine.graph.rewrite_query import RewriteDatabaseQuery
 from engine.inner.scan import Scan
 from engine.rewriting.database import Description, EquilibriumDB, RewriteDatabase
+from engine.rewriting.equilibrium import EquilibriumGraphRewriter
 from engine.rewriting.opened_scans import OpenedScan
 from engine.rewriting.passes.scan_inputs import drop_unused_outputs, merge_inputs, push_out_invariants
 from engine.rewriting.passes.scan_products import push_out_products
 from engine.rewriting.passes.scan_traces import reduce_traces, share_lengths
-from engine.rewriting.rewriters import EquilibriumGraphRewriter, GraphRewriter, NodeRewriter, RewriteReport
+from engine.rewriting.rewriters import GraphRewriter, RewriteReport
 
 Edit = Callable[[OpenedScan], None]
 
@@ -36,7 +38,7 @@ class ScanRewriter(GraphRewriter):
         self.edits = edits
         self.canonicalize = canonicalize
 
-    def apply(self, fgraph: FunctionGraph, report: RewriteReport) -> None:
+    def run(self, fgraph: FunctionGraph, report: RewriteReport) -> None:
         for _ in range(MOST_ROUNDS):
             if not self._change_all(fgraph, report):
                 break
@@ -59,17 +61,17 @@ class ScanRewriter(GraphRewriter):
         return is_changed
 
 
-class ScanDB(RewriteDatabase[NodeRewriter]):
+class ScanDB(RewriteDatabase[Any]):
     """The rewrites of Scans, with those of `canonicalize` for the graph around."""
 
     def __init__(self, name: str, canonicalize: EquilibriumDB) -> None:
         super().__init__(name)
         self.canonicalize = canonicalize
 
-    def query(self, query: RewriteDatabaseQuery) -> ScanRewriter:
+    def query(self, *query: RewriteDatabaseQuery | str) -> ScanRewriter:
         """Return the rewriter of Scans, with the rewrites that `query` chooses for the graph around."""
         return ScanRewriter(
-            self.name, (push_out_invariants, *CLEAN, push_out_products), self.canonicalize.query(query)
+            self.name, (push_out_invariants, *CLEAN, push_out_products), self.canonicalize.query(*query)
         )
 
     def describe(self, query: RewriteDatabaseQuery) -> Description:

@@ -2,85 +2,119 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Literal
+from collections.abc import Iterable, Sequence
+from functools import partial
+from typing import Any, Literal
 
 from engine.graph import Apply, FunctionGraph, Op
-from engine.rewriting.rewriters import (
+from engine.graph.traversal import apply_ancestors
+from engine.rewriting.equilibrium import (
     Affected,
-    EquilibriumGraphRewriter,
-    NodeRewriter,
-    Replacements,
-    RewriteReport,
-    Tracked,
+    FailureCallback,
+    NodeProcessingGraphRewriter,
 )
+from engine.rewriting.rewriters import NodeRewriter, Replacements, RewriteReport, Tracked, is_tracked
 
-Direction = Literal["in_to_out", "out_to_in"]
+Direction = Literal["in_to_out", "out_to_in", "dfs"]
 
 
-class WalkingGraphRewriter(EquilibriumGraphRewriter):
-    """Rewrites of nodes on one walk through the graph, from the inputs to the outputs or back.
+class WalkingGraphRewriter(NodeProcessingGraphRewriter):
+    """Rewrites of nodes on one walk through the graph, from the inputs to the outputs, back, or depth first.
 
-    Nodes that a rewrite makes are visited right after it. Raises ValueError for another direction.
+    Nodes that a rewrite makes are visited right after it, unless `ignore_newtrees`. Raises ValueError for
+    another direction.
     """
 
     def __init__(
-        self, rewriters: Sequence[NodeRewriter], order: Direction = "in_to_out", name: str = "walk"
+        self,
+        rewriters: NodeRewriter | Sequence[NodeRewriter],
+        order: Direction = "out_to_in",
+        ignore_newtrees: bool = False,
+        failure_callback: FailureCallback | None = None,
+        name: str = "walk",
     ) -> None:
-        if order not in ("in_to_out", "out_to_in"):
+        if order not in ("in_to_out", "out_to_in", "dfs"):
             raise ValueError(
-                f"Making a WalkingGraphRewriter: order is {order!r}; it must be 'in_to_out' or 'out_to_in'"
+                f"Making a WalkingGraphRewriter: order is {order!r}; it must be 'in_to_out', 'out_to_in' "
+                "or 'dfs'"
             )
-        super().__init__(rewriters, name)
+        several = [rewriters] if isinstance(rewriters, NodeRewriter) else rewriters
+        super().__init__(several, ignore_newtrees, failure_callback, name)
         self.order = order
 
     def _settle(self, fgraph: FunctionGraph, affected: Affected, report: RewriteReport) -> None:
-        self._round(fgraph, affected, report, self.max_use_ratio * (len(fgraph.apply_nodes) + 10))
+        self._round(fgraph, affected, report, self._allowed(fgraph))
 
     def _order(self, fgraph: FunctionGraph) -> Sequence[Apply]:
+        if self.order == "dfs":
+            return list(apply_ancestors(fgraph.outputs))
         nodes = fgraph.toposort()
         return nodes if self.order == "in_to_out" else nodes[::-1]
 
 
 def walking_rewriter(
-    order: Direction, *node_rewriters: NodeRewriter, name: str | None = None
+    order: Direction,
+    *node_rewriters: NodeRewriter,
+    name: str | None = None,
+    failure_callback: FailureCallback | None = None,
+    ignore_newtrees: bool = False,
 ) -> WalkingGraphRewriter:
     """Return a rewriter of graphs that walks once in this direction and tries these rewrites on each node."""
-    return WalkingGraphRewriter(
-        node_rewriters, order, name or ", ".join(rewriter.name for rewriter in node_rewriters)
-    )
+    named = name or ", ".join(rewriter.name for rewriter in node_rewriters)
+    return WalkingGraphRewriter(node_rewriters, order, ignore_newtrees, failure_callback, named)
 
 
-def in2out(*node_rewriters: NodeRewriter, name: str | None = None) -> WalkingGraphRewriter:
-    """Return a rewriter of graphs that walks from the inputs to the outputs."""
-    return walking_rewriter("in_to_out", *node_rewriters, name=name)
-
-
-def out2in(*node_rewriters: NodeRewriter, name: str | None = None) -> WalkingGraphRewriter:
-    """Return a rewriter of graphs that walks from the outputs to the inputs."""
-    return walking_rewriter("out_to_in", *node_rewriters, name=name)
+in2out = partial(walking_rewriter, "in_to_out")
+"""Return a rewriter of graphs that walks from the inputs to the outputs."""
+out2in = partial(walking_rewriter, "out_to_in")
+"""Return a rewriter of graphs that walks from the outputs to the inputs."""
+dfs_rewriter = partial(walking_rewriter, "dfs")
+"""Return a rewriter of graphs that walks from the outputs to the inputs, depth first."""
 
 
 class SequentialNodeRewriter(NodeRewriter):
-    """Rewriters of nodes tried in this order; the first that changes the node wins."""
+    """Rewriters of nodes tried in this order; the first that changes the node wins.
 
-    def __init__(self, *rewriters: NodeRewriter, name: str = "") -> None:
-        self.rewriters = rewriters
+    With `apply_all_rewrites` they are tried again on the node of its replacements, until none applies.
+    """
+
+    def __init__(self, *rewriters: NodeRewriter, apply_all_rewrites: bool = False, name: str = "") -> None:
+        self.rewrites = rewriters
+        self.apply_all_rewrites = apply_all_rewrites
         self.name = name or ", ".join(rewriter.name for rewriter in rewriters)
-        self._equilibrium = EquilibriumGraphRewriter(rewriters, self.name)
 
     def tracks(self) -> Sequence[Tracked] | None:
-        tracked = [rewriter.tracks() for rewriter in self.rewriters]
+        tracked = [rewriter.tracks() for rewriter in self.rewrites]
         if any(ops is None for ops in tracked):
             return None
         return [op for ops in tracked for op in ops or ()]
 
+    def add_requirements(self, fgraph: FunctionGraph) -> None:
+        for rewriter in self.rewrites:
+            rewriter.add_requirements(fgraph)
+
     def transform(self, fgraph: FunctionGraph, node: Apply) -> Replacements:
-        for rewriter in self._equilibrium.rewriters_of(node.op):
-            replacements = rewriter.transform(fgraph, node)
-            if replacements:
-                return replacements
+        found = self._first(fgraph, node)
+        while self.apply_all_rewrites and found:
+            following = _node_of(found)
+            more = None if following is None else self._first(fgraph, following)
+            if not more:
+                break
+            found = more
+        return found
+
+    def _first(self, fgraph: FunctionGraph, node: Apply) -> Replacements:
+        for rewriter in self.rewrites:
+            found = rewriter.transform_tracked(fgraph, node) if is_tracked(rewriter, node.op) else None
+            if found:
+                return found
         return None
+
+
+def _node_of(replacements: Any) -> Apply | None:
+    """Return the node that computes the first of `replacements`."""
+    variables: Iterable[Any] = replacements.values() if isinstance(replacements, dict) else replacements
+    return getattr(next(iter(variables)), "owner", None)
 
 
 class SubstitutionNodeRewriter(NodeRewriter):

@@ -1,9 +1,9 @@
 """Rewriters of nodes and of graphs, under PyTensor's path."""
 
+from engine.rewriting.equilibrium import EquilibriumGraphRewriter, NodeProcessingGraphRewriter
 from engine.rewriting.merge import MergeOptimizer
 from engine.rewriting.patterns import PatternNodeRewriter
 from engine.rewriting.rewriters import (
-    EquilibriumGraphRewriter,
     FromFunctionGraphRewriter,
     FromFunctionNodeRewriter,
     GraphRewriter,
@@ -16,6 +16,7 @@ from engine.rewriting.walking import (
     SequentialNodeRewriter,
     SubstitutionNodeRewriter,
     WalkingGraphRewriter,
+    dfs_rewriter,
     in2out,
     out2in,
     walking_rewriter,
@@ -27,12 +28,14 @@ __all__ = [
     "FromFunctionNodeRewriter",
     "GraphRewriter",
     "MergeOptimizer",
+    "NodeProcessingGraphRewriter",
     "NodeRewriter",
     "PatternNodeRewriter",
     "SequentialGraphRewriter",
     "SequentialNodeRewriter",
     "SubstitutionNodeRewriter",
     "WalkingGraphRewriter",
+    "dfs_rewriter",
     "graph_rewriter",
     "in2out",
     "node_rewriter",

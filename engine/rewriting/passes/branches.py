@@ -17,7 +17,8 @@ from engine.graph.replace import rebuild
 from engine.graph.represented import RepresentedType
 from engine.inner.scan import Scan
 from engine.inner.scan_building import ScanBuilder
-from engine.rewriting.rewriters import GraphRewriter, RewriteReport, replace_outputs
+from engine.rewriting.equilibrium import replace_outputs
+from engine.rewriting.rewriters import GraphRewriter, RewriteReport
 from engine.tensor import cast, dimshuffle, flatten, reshape, shape_i, sub, switch
 from engine.tensor.conditional import IfElse
 from engine.tensor.held_arrays import held_array, held_value
@@ -31,7 +32,7 @@ class LazyBranches(GraphRewriter):
 
     name = "lazy_branches"
 
-    def apply(self, fgraph: FunctionGraph, report: RewriteReport) -> None:
+    def run(self, fgraph: FunctionGraph, report: RewriteReport) -> None:
         for node in fgraph.toposort()[::-1]:
             if isinstance(node.op, IfElse) and node in fgraph.apply_nodes:
                 replace_outputs(fgraph, node, _lazy(fgraph, node), self.name)

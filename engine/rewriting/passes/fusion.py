@@ -47,7 +47,7 @@ class FusionOptimizer(GraphRewriter):
 
     name = "fusion"
 
-    def apply(self, fgraph: FunctionGraph, report: RewriteReport) -> None:
+    def run(self, fgraph: FunctionGraph, report: RewriteReport) -> None:
         stages = _Stages(fgraph)
         for group in stages.groups():
             for part in _parts(group):
@@ -284,7 +284,7 @@ class RecomputeForReductions(GraphRewriter):
 
     name = "recompute_for_reductions"
 
-    def apply(self, fgraph: FunctionGraph, report: RewriteReport) -> None:
+    def run(self, fgraph: FunctionGraph, report: RewriteReport) -> None:
         for reduction in fgraph.toposort():
             if isinstance(reduction.op, Reduction):
                 for consumer in _computed_for(fgraph, reduction):

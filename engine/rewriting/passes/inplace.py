@@ -27,7 +27,7 @@ class InplaceOptimizer(GraphRewriter):
         self.name = name
         self.inplace_form = inplace_form
 
-    def apply(self, fgraph: FunctionGraph, report: RewriteReport) -> None:
+    def run(self, fgraph: FunctionGraph, report: RewriteReport) -> None:
         protected = _protected(fgraph)
         found = [(node, self.inplace_form(node.op)) for node in fgraph.toposort()]
         wanted = [(node, op) for node, op in found if op is not None and _may_overwrite(node, op, protected)]

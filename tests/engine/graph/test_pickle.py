@@ -25,8 +25,9 @@ from engine.graph.features import (
     Supervisor,
     Validator,
 )
+from engine.rewriting.equilibrium import Affected
 from engine.rewriting.inner_graphs import InnerGraphs
-from engine.rewriting.rewriters import Affected, RewriteReport, SequentialGraphRewriter
+from engine.rewriting.rewriters import RewriteReport, SequentialGraphRewriter
 from tests.engine.graph.graph_state import state_of
 from tests.engine.graph.small_ops import DEPTHS, PLAIN, chain, combine, constant, follow
 
@@ -53,7 +54,7 @@ def subclasses(cls):
 
 
 def passes():
-    return rewriting.optdb.query(rewriting.DEFAULT_QUERY).rewriters
+    return rewriting.optdb.query(rewriting.DEFAULT_QUERY).data
 
 
 def model(*features):
@@ -67,7 +68,7 @@ def model(*features):
 def finish(fgraph, stage):
     """Run the passes from number `stage` on and return the result, frozen."""
     for rewriter in passes()[stage:]:
-        rewriter.apply(fgraph, RewriteReport())
+        rewriter.run(fgraph, RewriteReport())
     fgraph.check_integrity()
     return fgraph.freeze()
 
@@ -86,7 +87,7 @@ def test_a_graph_pickled_at_any_stage_of_the_pipeline_is_rewritten_to_its_end(ki
         start = fgraph.freeze()
         checkpoint = fgraph.checkpoint() if kind is not Validator else None
         for rewriter in passes()[:stage]:
-            rewriter.apply(fgraph, RewriteReport())
+            rewriter.run(fgraph, RewriteReport())
         loaded = pickle.loads(pickle.dumps(fgraph))
         loaded.check_integrity()
         assert loaded.freeze() == fgraph.freeze()
@@ -115,7 +116,7 @@ def test_a_graph_pickled_between_two_rewrites_of_a_pass_is_rewritten_to_its_end(
     rewriters = [keep, *canonicalize.rewriters]
     fgraph = model(DestroyHandler(), NodeFinder(), FullHistory())
     fgraph.checkpoint()
-    rewriting.EquilibriumGraphRewriter(rewriters).apply(fgraph, RewriteReport())
+    rewriting.EquilibriumGraphRewriter(rewriters).run(fgraph, RewriteReport())
     expected = finish(fgraph, 3)
     assert len(pickled) > 20
     for blob in pickled[::7]:
@@ -132,7 +133,7 @@ def test_graphs_pickled_in_one_process_are_rewritten_in_another(tmp_path):
         fgraph = model(make())
         checkpoint = fgraph.checkpoint() if kind is not Validator else None
         for rewriter in passes()[:3]:
-            rewriter.apply(fgraph, RewriteReport())
+            rewriter.run(fgraph, RewriteReport())
         rows.append((fgraph, checkpoint))
     (tmp_path / "rows").write_bytes(pickle.dumps(rows))
     code = (

@@ -5,11 +5,16 @@ from engine.graph import FunctionGraph
 from engine.rewriting import (
     DEFAULT_QUERY,
     EquilibriumDB,
+    LocalGroupDB,
     MergeOptimizer,
     NodeRewriter,
+    ProxyDB,
     RewriteDatabaseQuery,
     SequenceDB,
+    SubstitutionNodeRewriter,
+    TopoDB,
     describe,
+    graph_rewriter,
     node_rewriter,
     run_pipeline,
 )
@@ -58,7 +63,7 @@ def test_required_tags_are_all_needed():
 
 def test_including_adds_by_name():
     query = RewriteDatabaseQuery(include=["merge"])
-    assert database().describe(query.including("inner", "slow")) == (
+    assert database().describe(query.including("slow")) == (
         ("inner", 0.5, ("slow", 2.0)),
         ("merge", 10.0),
     )
@@ -129,3 +134,69 @@ def test_a_rewrite_registered_after_sealing_is_foreign_wherever_it_is_registered
     assert outer.foreign() == []
     inner.register("theirs", NodeRewriter(), "all")
     assert outer.foreign() == ["theirs"]
+
+
+def test_a_query_may_be_written_as_tags():
+    merge = MergeOptimizer()
+    db = SequenceDB("outer")
+    db.register("merge", merge, "all")
+    db.register("inner", ProxyDB(SequenceDB()), "some")
+    assert db.query("+all").data == [merge]
+    assert db.query("+all", "-merge").data == []
+    assert "all" in db
+    assert db["merge"] is merge
+    with pytest.raises(ValueError, match="does not begin with"):
+        db.query("all")
+    with pytest.raises(KeyError, match="nothing is registered"):
+        db["theirs"]
+
+
+def test_what_is_no_rewrite_or_has_a_taken_tag_is_refused():
+    db = SequenceDB()
+    db.register("one", MergeOptimizer(), "tag")
+    with pytest.raises(TypeError, match="is not a valid rewrite"):
+        db.register("two", 2)
+    with pytest.raises(TypeError, match="must be a number"):
+        db.register("two", MergeOptimizer(), position="first")
+    for name, tag in (("tag", "other"), ("two", "one")):
+        with pytest.raises(ValueError, match="The tag"):
+            db.register(name, MergeOptimizer(), tag)
+    with pytest.raises(TypeError, match="must be a RewriteDatabase"):
+        ProxyDB(2)
+
+
+def test_a_name_may_be_registered_again_in_its_place():
+    first, second = MergeOptimizer(), MergeOptimizer()
+    db = SequenceDB()
+    db.register("merge", first, "all")
+    db.register("merge", second, "all", overwrite_existing=True)
+    assert db.query("+all").data == [second]
+
+
+def test_databases_of_node_rewrites_give_one_rewriter():
+    x = pt.dvector("x")
+    local = LocalGroupDB("local")
+    local.register("cos", SubstitutionNodeRewriter(pt.sin, pt.cos), "all", position=1)
+    local.register("tan", SubstitutionNodeRewriter(pt.cos, pt.tan), "all", position=0)
+    for whole, names in ((local, ["cos"]), (LocalGroupDB(apply_all_rewrites=True), ["tan"])):
+        for each in ("cos", "tan") if whole is not local else ():
+            whole.register(each, local[each], "all")
+        fgraph = FunctionGraph([x], [pt.sin(x)])
+        TopoDB(whole, ignore_newtrees=True).query("+all").rewrite(fgraph)
+        assert [str(node.op) for node in fgraph.toposort()] == names
+
+
+def test_final_rewrites_run_when_no_other_applies():
+    seen = []
+
+    @graph_rewriter
+    def look(fgraph):
+        seen.append([str(node.op) for node in fgraph.toposort()])
+
+    db = EquilibriumDB("equilibrium")
+    db.register("cos", SubstitutionNodeRewriter(pt.sin, pt.cos), "all")
+    db.register("look", look, "all", final_rewriter=True)
+    db.query("+all").rewrite(FunctionGraph(outputs=[pt.sin(pt.dvector())]))
+    assert seen == [["cos"]]
+    with pytest.raises(ValueError, match="choose one"):
+        db.register("both", look, final_rewriter=True, cleanup=True)

@@ -9,8 +9,9 @@ from engine.graph.reference import evaluate
 from engine.inner import Composite, OpFromGraph
 from engine.rewriting import DEFAULT_QUERY, node_rewriter, optdb, run_pipeline
 from engine.rewriting.database import SequenceDB
+from engine.rewriting.equilibrium import EquilibriumGraphRewriter
 from engine.rewriting.inner_graphs import InnerGraphs, OptimizeInnerGraphs
-from engine.rewriting.rewriters import EquilibriumGraphRewriter, RewriteReport, SequentialGraphRewriter
+from engine.rewriting.rewriters import RewriteReport, SequentialGraphRewriter
 from engine.tensor import Elemwise
 
 
@@ -161,7 +162,7 @@ def test_an_op_recognised_outside_is_not_recognised_within_itself():
     kept = Kept()
     fgraph = graph([x], [softmax(x) * 2])
     fgraph.attach_feature(InnerGraphs(rewriter, kept))
-    rewriter.apply(fgraph, RewriteReport())
+    rewriter.run(fgraph, RewriteReport())
     assert len(replaced) == 2
     found, _ = ops_of(fgraph)
     assert isinstance(found, OpFromGraph)
@@ -184,7 +185,7 @@ def test_two_ops_recognised_within_each_other_end_and_only_what_stands_alone_is_
     kept = Kept()
     fgraph = graph([x], [first(x)])
     fgraph.attach_feature(InnerGraphs(rewriter, kept))
-    rewriter.apply(fgraph, RewriteReport())
+    rewriter.run(fgraph, RewriteReport())
     assert list(kept.graphs) == [first.fgraph]
 
 

@@ -152,7 +152,7 @@ def test_a_sequence_runs_in_order_and_times_each_pass():
     first = EquilibriumGraphRewriter([sin_to_cos], name="first")
     second = EquilibriumGraphRewriter([cos_to_exp], name="second")
     report = RewriteReport()
-    SequentialGraphRewriter(second, first).apply(fgraph, report)
+    SequentialGraphRewriter(second, first).run(fgraph, report)
     assert names(fgraph) == ["cos", "cos"]
     assert list(report.seconds) == ["second", "first"]
     assert all(seconds >= 0 for seconds in report.seconds.values())

@@ -7,6 +7,8 @@ import pytest
 import engine.tensor as pt
 from engine.graph import FunctionGraph
 from engine.rewriting import (
+    GraphRewriter,
+    SequentialGraphRewriter,
     SequentialNodeRewriter,
     SubstitutionNodeRewriter,
     WalkingGraphRewriter,
@@ -34,7 +36,7 @@ def visited(walk: Any) -> list[str]:
 def test_a_walk_goes_from_the_inputs_to_the_outputs_or_back():
     assert visited(in2out) == ["exp", "cos", "sin"]
     assert visited(out2in) == ["sin", "cos", "exp"]
-    with pytest.raises(ValueError, match="'in_to_out' or 'out_to_in'"):
+    with pytest.raises(ValueError, match="'in_to_out', 'out_to_in' or 'dfs'"):
         WalkingGraphRewriter([], "sideways")  # type: ignore[arg-type]
 
 
@@ -65,3 +67,73 @@ def test_a_function_of_a_graph_is_a_rewriter():
     double.rewrite(fgraph)
     assert double.name == "double"
     assert len(fgraph.apply_nodes) > 1
+
+
+def test_new_nodes_are_left_alone_if_a_walk_ignores_them():
+    chain = SubstitutionNodeRewriter(pt.sin, pt.cos), SubstitutionNodeRewriter(pt.cos, pt.tan)
+    fgraph = FunctionGraph([x], [pt.sin(x)])
+    WalkingGraphRewriter(chain, ignore_newtrees=True).rewrite(fgraph)
+    assert [str(node.op) for node in fgraph.toposort()] == ["cos"]
+
+
+def test_a_rewrite_that_fails_is_told_to_the_callback_and_the_walk_goes_on():
+    @node_rewriter([pt.sin])
+    def fails(fgraph: FunctionGraph, node: Any) -> None:
+        raise ArithmeticError("always")
+
+    both = fails, SubstitutionNodeRewriter(pt.cos, pt.tan)
+    told = []
+    walk = in2out(*both, failure_callback=lambda error, *rest: told.append(str(error)))
+    fgraph = FunctionGraph([x], [pt.cos(pt.sin(x))])
+    walk.rewrite(fgraph)
+    assert told == ["always"]
+    assert [str(node.op) for node in fgraph.toposort()] == ["sin", "tan"]
+    with pytest.warns(RuntimeWarning, match="always"):
+        in2out(*both, failure_callback=WalkingGraphRewriter.warn).rewrite(fgraph)
+    in2out(*both, failure_callback=WalkingGraphRewriter.warn_ignore).rewrite(fgraph)
+    with pytest.raises(ArithmeticError):
+        in2out(*both).rewrite(fgraph)
+
+
+def test_a_rewrite_may_replace_other_variables_than_those_of_its_node():
+    @node_rewriter([pt.sin])
+    def outer(fgraph: FunctionGraph, node: Any) -> Any:
+        (client, _), *_ = fgraph.clients[node.outputs[0]]
+        return {client.outputs[0]: node.inputs[0], "remove": [node.outputs[0]]}
+
+    fgraph = FunctionGraph([x], [pt.cos(pt.sin(pt.exp(x)))])
+    in2out(outer).rewrite(fgraph)
+    assert [str(node.op) for node in fgraph.toposort()] == ["exp"]
+
+
+def test_a_function_rewriter_leaves_nodes_of_other_ops_alone_and_asks_for_what_it_needs():
+    asked = []
+
+    @node_rewriter([pt.sin], requirements=[asked.append])
+    def first(fgraph: FunctionGraph, node: Any) -> Any:
+        return [node.inputs[0]]
+
+    fgraph = FunctionGraph([x], [pt.cos(pt.sin(x))])
+    last = fgraph.outputs[0].owner
+    assert first.transform(fgraph, last) is None
+    assert first.transform(fgraph, last, enforce_tracks=False) == [last.inputs[0]]
+    out2in(first).rewrite(fgraph)
+    assert asked == [fgraph]
+    with pytest.raises(ValueError, match="tracks is empty"):
+        node_rewriter([])
+    with pytest.raises(TypeError, match="is no Op"):
+        node_rewriter([None])  # type: ignore[list-item]
+
+
+def test_a_users_rewriter_of_graphs_implements_apply():
+    class Doubled(GraphRewriter):
+        def apply(self, fgraph: FunctionGraph) -> None:
+            fgraph.replace(fgraph.outputs[0], fgraph.outputs[0] * 2)
+
+    fgraph = FunctionGraph([x], [pt.sin(x)])
+    SequentialGraphRewriter(Doubled(), Doubled())(fgraph)
+    assert [str(node.op) for node in fgraph.toposort()].count("mul") == 2
+    in2out(SubstitutionNodeRewriter(pt.sin, pt.cos)).apply(fgraph)
+    assert "cos" in [str(node.op) for node in fgraph.toposort()]
+    with pytest.raises(NotImplementedError, match="must implement apply"):
+        GraphRewriter().rewrite(fgraph)
