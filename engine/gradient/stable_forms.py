@@ -21,9 +21,11 @@ from engine.gradient.stable_logs import (
 )
 from engine.gradient.stable_products import (
     cancelled,
+    determinant,
     exponential_power,
     exponential_product,
     exponential_quotient,
+    exponential_share,
     over_erfc,
     reciprocal_of_sigmoid,
 )
@@ -118,7 +120,7 @@ def _quotient(v: Variable) -> Any:
     x = one_plus_exp(below)
     if x is not None:
         return _multiple_of_sigmoid(above, x)
-    for form in (exponential_quotient, reciprocal_of_sigmoid, over_erfc, cancelled):
+    for form in (exponential_quotient, exponential_share, reciprocal_of_sigmoid, over_erfc, cancelled):
         found = form(above, below)
         if found is not None:
             return found
@@ -174,6 +176,11 @@ def _pow(v: Variable) -> Any:
     return _sqrt(v) if exponent == 0.5 else _sqr(v) if exponent == 2 else exponential_power(base, exponent)
 
 
+def _sign(v: Variable) -> Any:
+    """Return the form of the sign of a determinant, which may underflow."""
+    return made_of(determinant(_argument(v)), lambda found: found[0])
+
+
 def _expm1(v: Variable) -> Any:
     """Return the form of expm1(softplus(x))."""
     return made_of(only(_argument(v), exponential.softplus), exp)
@@ -187,6 +194,7 @@ _FORMS: dict[type[ScalarOp], Callable[[Variable], Any]] = {
     arithmetic.Mul: exponential_product,
     exponential.Expm1: _expm1,
     arithmetic.Sqr: _sqr,
+    arithmetic.Sign: _sign,
     exponential.Sqrt: _sqrt,
     exponential.Pow: _pow,
 }

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from functools import reduce
 from typing import Any
 
-from engine.gradient.stable_products import exponential_form, log_of_product
+from engine.gradient.stable_products import PARTS, determinant, exponential_form, log_of_product
 from engine.gradient.written_forms import (
     beside,
     exponent_of,
@@ -31,8 +31,7 @@ from engine.graph.user_ops import is_user_op
 from engine.graph.variables import Variable
 from engine.scalar import arithmetic, comparison, exponential
 from engine.scalar.gamma import erf, erfc, gamma
-from engine.tensor.elemwise import DimShuffle, dimshuffle
-from engine.tensor.linalg.factorizations import SLogDet
+from engine.tensor.elemwise import dimshuffle
 from engine.tensor.matching import DEEPEST, dtype_of, is_alike, operands_of, tensor_type_of
 from engine.tensor.math import (
     TAIL_OF_ERFC,
@@ -51,9 +50,6 @@ from engine.tensor.math import (
     switch,
 )
 from engine.tensor.math import abs as absolute
-from engine.tensor.shape import Reshape
-from engine.tensor.slicing import Subtensor
-from engine.tensor.subtensor import AdvancedSubtensor1
 
 
 def softmax_ops() -> Any:
@@ -119,13 +115,10 @@ def _log_of_function(v: Variable) -> Any:
 def _log_of_determinant(v: Variable) -> Any:
     """Return the form of log(det(x)) or log(abs(det(x))); a determinant is sign * exp(logarithm)."""
     magnitude = only(v, arithmetic.abs)
-    operands = floats(v if magnitude is None else magnitude, arithmetic.mul)
-    if operands is None or operands[0].owner is None or not isinstance(operands[0].owner.op, SLogDet):
+    found = determinant(v if magnitude is None else magnitude)
+    if found is None:
         return None
-    logarithm = exponent_of(operands[1])
-    if logarithm is None or logarithm.owner is not operands[0].owner:
-        return None
-    return logarithm if magnitude is not None else switch(ge(operands[0], 0), logarithm, float("nan"))
+    return found[1] if magnitude is not None else switch(ge(found[0], 0), found[1], float("nan"))
 
 
 def _log_sigmoid(x: Any) -> Any:
@@ -191,7 +184,7 @@ def _log_of_one_minus(w: Variable, steps: int = DEEPEST) -> Any:
     minus = negated(w)
     if minus is not None:
         return log1p_of(minus, steps - 1)
-    return first_of(made_of(only(w, erf), log_erfc), made_of(log_odds(w), lambda x: neg(softplus(x))))
+    return first_of(made_of(only(w, erf), _log_of_erfc), made_of(log_odds(w), lambda x: neg(softplus(x))))
 
 
 def log1p_of(w: Variable, steps: int = DEEPEST) -> Any:
@@ -206,13 +199,10 @@ def log1p_of(w: Variable, steps: int = DEEPEST) -> Any:
     )
 
 
-_PARTS = (Subtensor, AdvancedSubtensor1, DimShuffle, Reshape)
-
-
 def _log_of_part(v: Variable) -> Any:
     """Return the form of the logarithm of a softmax or of its parts: the same parts of the log-softmax."""
     parts: list[Apply] = []
-    while v.owner is not None and isinstance(v.owner.op, _PARTS) and len(parts) < DEEPEST:
+    while v.owner is not None and isinstance(v.owner.op, PARTS) and len(parts) < DEEPEST:
         parts.append(v.owner)
         v = v.owner.inputs[0]
     log = _log_of_softmax(v)

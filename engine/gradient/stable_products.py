@@ -7,11 +7,13 @@ column and a row would need an exponential for each element of the table.
 from __future__ import annotations
 
 import math
+from functools import reduce
 from typing import Any
 
 from engine.gradient.written_forms import (
     base_and_exponent,
     exponent_of,
+    exponents_of_sum,
     floats,
     is_number,
     negated,
@@ -24,7 +26,10 @@ from engine.graph.variables import Variable
 from engine.scalar import arithmetic, exponential
 from engine.scalar.comparison import minimum
 from engine.scalar.gamma import erfc
-from engine.tensor.matching import dtype_of, is_alike, operands_of, scalar_value, tensor_type_of
+from engine.tensor.elemwise import DimShuffle
+from engine.tensor.joining import Join
+from engine.tensor.linalg.factorizations import SLogDet
+from engine.tensor.matching import DEEPEST, dtype_of, is_alike, operands_of, scalar_value, tensor_type_of
 from engine.tensor.math import abs as absolute
 from engine.tensor.math import (
     add,
@@ -32,10 +37,12 @@ from engine.tensor.math import (
     exp,
     ge,
     log,
+    logaddexp,
     maximum,
     mul,
     neg,
     reciprocal,
+    sigmoid,
     sign,
     sqr,
     sub,
@@ -46,6 +53,12 @@ from engine.tensor.math import erfc as erfc_of
 from engine.tensor.math import minimum as lesser
 from engine.tensor.reduction import Prod, prod
 from engine.tensor.reduction import sum as total
+from engine.tensor.shape import MakeVector, Reshape
+from engine.tensor.slicing import Subtensor
+from engine.tensor.subtensor import AdvancedSubtensor1
+
+PARTS = (Subtensor, AdvancedSubtensor1, DimShuffle, Reshape)
+"""Ops whose results are elements of their first input."""
 
 
 def exponential_product(v: Variable) -> Any:
@@ -66,6 +79,19 @@ def exponential_quotient(above: Variable | None, below: Variable) -> Any:
         return exp(opposite(y))
     x = exponent_of(above)
     return exp(sub(x, y)) if _are_of_one_shape(x, y) else None
+
+
+def exponential_share(above: Variable | None, below: Variable) -> Any:
+    """Return the form of exp(x) / (exp(x) + exp(y) + ...) or exp(x) / (exp(y) + exp(z) + ...), or None."""
+    x = None if above is None else exponent_of(above)
+    exponents = None if x is None else exponents_of_sum(below)
+    if exponents is None:
+        return None
+    places = [place for place, exponent in enumerate(exponents) if is_alike(exponent, x)]
+    if not places:
+        return exp(sub(x, reduce(logaddexp, exponents)))
+    others = [exponent for place, exponent in enumerate(exponents) if place != places[0]]
+    return sigmoid(sub(x, reduce(logaddexp, others)))
 
 
 def exponential_power(base: Variable, exponent: float) -> Any:
@@ -127,16 +153,40 @@ def exponential_form(v: Variable) -> Any:
     return exponential_product(v) if below is None else exponential_quotient(above, below)
 
 
+def determinant(v: Variable) -> tuple[Any, Any] | None:
+    """Return the sign and the logarithm of the magnitude if `v` is a determinant, else None."""
+    operands = floats(v, arithmetic.mul)
+    node = None if operands is None else operands[0].owner
+    if operands is None or node is None or not isinstance(node.op, SLogDet):
+        return None
+    logarithm = exponent_of(operands[1])
+    return None if logarithm is None or logarithm.owner is not node else (operands[0], logarithm)
+
+
 def log_of_product(v: Variable) -> Any:
     """Return the form of log(prod(x)), a sum of logarithms, or None. It is NaN for a negative product."""
     node = v.owner
     if node is None or not isinstance(node.op, Prod) or dtype_of(node.inputs[0]) != dtype_of(v):
         return None
     (x,), axis = node.inputs, node.op.axis
-    exponents = exponent_of(x)
+    exponents = _exponents_within(x)
     if exponents is not None:
         return total(exponents, axis)
     return switch(ge(prod(sign(x), axis), 0), total(log(absolute(x)), axis), float("nan"))
+
+
+def _exponents_within(v: Variable, steps: int = DEEPEST) -> Any:
+    """Return x if `v` is exp(x), or parts, reshapes and joins of exponentials, else None."""
+    node, found = v.owner, exponent_of(v)
+    if found is not None or node is None or not steps:
+        return found
+    if isinstance(node.op, Join | MakeVector):
+        joined = [_exponents_within(item, steps - 1) for item in node.inputs]
+        return None if any(x is None for x in joined) else node.op.make_node(*joined).outputs[0]
+    if not isinstance(node.op, PARTS):
+        return None
+    x = _exponents_within(node.inputs[0], steps - 1)
+    return None if x is None else node.op.make_node(x, *node.inputs[1:]).outputs[0]
 
 
 def _are_of_one_shape(first: Any, second: Any) -> bool:

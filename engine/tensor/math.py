@@ -134,9 +134,9 @@ def log1mexp(x: Any) -> Any:
 
 
 def log_erfc(x: Any) -> Any:
-    """Return `log(erfc(x))`, also where erfc underflows.
+    """Return `log(erfc(x))`, also where erfc underflows or is next to 1.
 
-    There it is the asymptotic series 7.1.23 of Abramowitz and Stegun.
+    Where it underflows, this is the asymptotic series 7.1.23 of Abramowitz and Stegun.
     """
     tail = TAIL_OF_ERFC[x.type.dtype]
     z = maximum(x, tail)
@@ -144,14 +144,21 @@ def log_erfc(x: Any) -> Any:
     series = mul(t, add(-1 / 2, mul(t, add(3 / 4, mul(t, add(-15 / 8, mul(t, 105 / 16)))))))
     logs = add(log(z), 0.5 * math.log(math.pi))
     far = sub(sub(log1p(series), logs), sqr(z))
-    return switch(lt(x, tail), log(erfc(minimum(x, tail))), far)
+    below_half = log1p(neg(erf(minimum(x, 0.5))))
+    between = log(erfc(minimum(maximum(x, 0.5), tail)))
+    return switch(lt(x, 0.5), below_half, switch(lt(x, tail), between, far))
 
 
 def logaddexp(*xs: Any) -> Any:
     """Return the logarithm of the sum of the exponentials of the arguments, without overflow.
 
-    It is -inf if all are -inf.
+    It is -inf if all are -inf, and has all its digits where it is next to 0.
     """
-    largest = reduce(maximum, xs)
+    return reduce(_logaddexp_of_two, xs)
+
+
+def _logaddexp_of_two(x: Any, y: Any) -> Any:
+    is_first = ge(x, y)
+    largest = switch(is_first, x, y)
     shift = switch(isinf(largest), 0.0, largest)
-    return add(log(reduce(add, [exp(sub(x, shift)) for x in xs])), shift)
+    return add(largest, softplus(sub(switch(is_first, y, x), shift)))

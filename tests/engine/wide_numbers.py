@@ -1,26 +1,57 @@
-"""Numbers of a wider range and more digits than float64, with their derivatives: what exact arithmetic nearly gives.
+"""Numbers of 4,000 bits and any range, with their derivatives: what exact arithmetic nearly gives.
 
-`Wide` has the functions that random expressions are made of, under their public names.
+`Wide` has the functions that random expressions are made of, under their public names. 1 + exp(-800) keeps
+all its digits in so many bits, so expressions are computed as they are written.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
+import mpmath
 import numpy as np
+
+BITS = 4000
+LARGEST = float(np.finfo("float64").max)
+
+_mp = mpmath.MPContext()
+_mp.prec = BITS
+_NAN = _mp.mpf("nan")
+
+number = np.frompyfunc(_mp.mpf, 1, 1)
+"""The wide numbers of an array of float64."""
+
+
+def _divided(x: Any, y: Any) -> Any:
+    return x / y if y else _NAN
+
+
+def _real(function: Callable[[Any], Any], least: float) -> Any:
+    """Return `function` of arrays, which is NaN below `least`."""
+    return np.frompyfunc(lambda x: function(x) if x >= least else _NAN, 1, 1)
+
+
+_exp = np.frompyfunc(_mp.exp, 1, 1)
+_expm1 = np.frompyfunc(_mp.expm1, 1, 1)
+_sin = np.frompyfunc(_mp.sin, 1, 1)
+_cos = np.frompyfunc(_mp.cos, 1, 1)
+_tanh = np.frompyfunc(_mp.tanh, 1, 1)
+_log, _log1p, _sqrt = _real(_mp.log, 0), _real(_mp.log1p, -1), _real(_mp.sqrt, 0)
+_over = np.frompyfunc(_divided, 2, 1)
 
 
 class Dual:
-    """An array of long doubles, and its derivatives for every element of the inputs: along the first axis."""
+    """An array of wide numbers, and its derivatives for every element of the inputs: along the first axis."""
 
     __array_ufunc__ = None
 
     def __init__(self, value: Any, slopes: Any = None) -> None:
-        self.value = np.asarray(value, np.longdouble)
-        self.slopes = np.longdouble(0) if slopes is None else slopes
+        self.value = value
+        self.slopes = np.zeros((1, 1), object) if slopes is None else slopes
 
     def through(self, value: Any, slope: Any) -> Dual:
+        """Return a function of this: its value, and its derivative here."""
         return Dual(value, _times(slope, self.slopes))
 
     def __add__(self, other: Any) -> Dual:
@@ -43,69 +74,69 @@ class Dual:
 
     def __truediv__(self, other: Any) -> Dual:
         other = dual(other)
-        value = self.value / other.value
-        return Dual(value, (self.slopes - _times(value, other.slopes)) / other.value)
+        value = _over(self.value, other.value)
+        return Dual(value, _over(self.slopes - _times(value, other.slopes), other.value))
 
     def __rtruediv__(self, other: Any) -> Dual:
         return dual(other) / self
 
-    def __pow__(self, power: float) -> Dual:
+    def __pow__(self, power: int) -> Dual:
         return self.through(self.value**power, power * self.value ** (power - 1))
 
     __radd__, __rmul__ = __add__, __mul__
 
 
-def _times(factor: Any, slopes: Any) -> Any:
-    """0 times anything is 0: nothing that an input does not change is changed by it."""
-    return np.where(np.asarray(slopes) == 0, np.longdouble(0), factor * slopes)
+_times = np.frompyfunc(lambda factor, slope: factor * slope if slope else slope, 2, 1)
+"""Products of derivatives. 0 times anything is 0: nothing that an input does not change is changed by it."""
 
 
 def dual(value: Any) -> Dual:
     """`value` as a Dual; numbers do not change."""
-    return value if isinstance(value, Dual) else Dual(value)
+    return value if isinstance(value, Dual) else Dual(np.full(1, _mp.mpf(value), object))
 
 
 def inputs(values: Sequence[np.ndarray]) -> list[Dual]:
     """Vectors of one length, each element of which is an input of its own."""
     size, found = sum(value.size for value in values), []
-    for number, value in enumerate(values):
-        slopes = np.zeros((size, value.size), np.longdouble)
-        slopes[number * value.size + np.arange(value.size), np.arange(value.size)] = 1
-        found.append(Dual(value, slopes))
+    for place, value in enumerate(values):
+        slopes = np.zeros((size, value.size), object)
+        slopes[place * value.size + np.arange(value.size), np.arange(value.size)] = 1
+        found.append(Dual(number(value), slopes))
     return found
 
 
 class Wide:
     """The functions of `engine.tensor` on duals. `overflows` tells whether a number that was watched is too large for a
-    float64: what follows from it there is nothing to compare with."""
-
-    is_wide = True
+    float64, or is none: what follows from it there is nothing to compare with."""
 
     def __init__(self) -> None:
         self.overflows = False
 
     def watch(self, x: Dual) -> None:
-        self.overflows |= bool(np.any(np.abs(x.value) > np.finfo("float64").max))
+        """Note whether `x` is too large, or no number."""
+        self.overflows |= not all(abs(value) <= LARGEST for value in x.value)
 
     @staticmethod
     def exp(x: Dual) -> Dual:
-        return x.through(np.exp(x.value), np.exp(x.value))
+        value = _exp(x.value)
+        return x.through(value, value)
 
     @staticmethod
     def expm1(x: Dual) -> Dual:
-        return x.through(np.expm1(x.value), np.exp(x.value))
+        return x.through(_expm1(x.value), _exp(x.value))
 
     @staticmethod
     def log(x: Dual) -> Dual:
-        return x.through(np.log(x.value), 1 / x.value)
+        return x.through(_log(x.value), _over(1, x.value))
 
     @staticmethod
     def log1p(x: Dual) -> Dual:
-        return x.through(np.log1p(x.value), 1 / (1 + x.value))
+        return x.through(_log1p(x.value), _over(1, 1 + x.value))
 
     @staticmethod
     def sqrt(x: Dual) -> Dual:
-        return x.through(np.sqrt(x.value), 0.5 / np.sqrt(x.value))
+        root = _sqrt(x.value)
+        return x.through(root, _over(1, 2 * root))
 
     @staticmethod
     def sqr(x: Dual) -> Dual:
@@ -113,24 +144,29 @@ class Wide:
 
     @staticmethod
     def tanh(x: Dual) -> Dual:
-        return x.through(np.tanh(x.value), 1 / np.cosh(x.value) ** 2)
+        value = _tanh(x.value)
+        return x.through(value, 1 - value * value)
 
     @staticmethod
     def sin(x: Dual) -> Dual:
-        return x.through(np.sin(x.value), np.cos(x.value))
+        return x.through(_sin(x.value), _cos(x.value))
 
     @staticmethod
     def sigmoid(x: Dual) -> Dual:
-        value = 1 / (1 + np.exp(-x.value))
-        return x.through(value, value / (1 + np.exp(x.value)))
+        value = 1 / (1 + _exp(-x.value))
+        return x.through(value, value / (1 + _exp(x.value)))
 
     @staticmethod
     def softplus(x: Dual) -> Dual:
-        return x.through(np.logaddexp(np.longdouble(0), x.value), 1 / (1 + np.exp(-x.value)))
+        return x.through(_log1p(_exp(x.value)), 1 / (1 + _exp(-x.value)))
 
     @staticmethod
     def sum(x: Dual) -> Dual:
-        return Dual(np.sum(x.value), x.slopes.sum(-1) if np.ndim(x.slopes) else x.slopes)
+        return Dual(x.value.sum(keepdims=True), x.slopes.sum(-1, keepdims=True))
+
+    @classmethod
+    def softmax(cls, x: Dual) -> Dual:
+        return cls.exp(x) / cls.sum(cls.exp(x))
 
     @staticmethod
     def positive(x: Dual, first: Any, second: Any) -> Dual:
@@ -141,5 +177,5 @@ class Wide:
     @staticmethod
     def repeated(x: Dual, like: Dual) -> Dual:
         """A number as often as `like` has elements."""
-        slopes = x.slopes[:, None] * np.ones(like.value.shape) if np.ndim(x.slopes) else x.slopes
-        return Dual(x.value * np.ones(like.value.shape), slopes)
+        ones = np.ones(like.value.shape, object)
+        return Dual(x.value * ones, x.slopes * ones)

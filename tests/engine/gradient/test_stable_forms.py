@@ -89,6 +89,18 @@ NEAR = np.array([-700.0, -300.0, -1.0, -1e-18, 0.0, 1e-18, 2.5, 300.0, 700.0])
 PRODUCTS = [
     (lambda x: pt.exp(x) * pt.exp(-x), FAR, np.ones_like, np.zeros_like),
     (lambda x: pt.exp(x) / pt.exp(0.5 * x), FAR, lambda x: np.exp(x / 2), lambda x: np.exp(x / 2) / 2),
+    (
+        lambda x: pt.exp(x) / (pt.exp(x) + pt.exp(-x)),
+        FAR,
+        lambda x: sp.expit(2 * x),
+        lambda x: 2 * sp.expit(2 * x) * sp.expit(-2 * x),
+    ),
+    (
+        lambda x: pt.exp(x) / (pt.exp(-x) + pt.exp(3 * x)),
+        NEAR,
+        lambda x: np.exp(x - np.logaddexp(-x, 3 * x)),
+        lambda x: np.exp(x - np.logaddexp(-x, 3 * x)) * (2 * sp.expit(-4 * x) - 2 * sp.expit(4 * x)),
+    ),
     (lambda x: 1 / pt.exp(x), NEAR, lambda x: np.exp(-x), lambda x: -np.exp(-x)),
     (lambda x: 1 / pt.sigmoid(x), NEAR, lambda x: 1 + np.exp(-x), lambda x: -np.exp(-x)),
     (lambda x: pt.log(pt.exp(x) ** 2), FAR, lambda x: 2 * x, lambda x: np.full_like(x, 2)),
