@@ -10,7 +10,7 @@ from engine.graph.variables import Variable
 from engine.scanning.construction import scan
 from engine.tensor.blockwise import vectorize_graph
 from engine.tensor.creation import arange
-from engine.tensor.diagonal import eye
+from engine.tensor.diagonals import eye
 from engine.tensor.joining import stack
 from engine.tensor.math import mul
 from engine.tensor.rearranging import broadcast_to

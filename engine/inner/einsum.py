@@ -7,25 +7,24 @@ from typing import Any
 
 import numpy as np
 
-from engine.inner.from_graph import SymbolicOp
+from engine.inner.named_op import NamedOp
 from engine.tensor.conversion import as_tensor_variable
 from engine.tensor.subscripts import Labelled, contracted, ordered, parsed
 
 Path = tuple[tuple[int, ...], ...]
 
 
-class Einsum(SymbolicOp):
+class Einsum(NamedOp):
     """A sum of products of tensors, by the convention of Einstein.
 
     `path` has the numbers of the one or two tensors of each step; their product is put behind those left.
     It is `optimized` if no other path needs fewer operations.
     """
 
-    __props__ = (*(SymbolicOp.__props__ or ()), "subscripts", "path", "optimized")
+    __props__ = (*(NamedOp.__props__ or ()), "subscripts", "path", "optimized")
 
     def __init__(self, subscripts: str, path: Path, optimized: bool) -> None:
         super().__init__()
-        self.is_inline = True
         self.subscripts = subscripts
         self.path = path
         self.optimized = optimized

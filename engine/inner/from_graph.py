@@ -135,6 +135,10 @@ class OpFromGraph(Op, HasInnerGraph):
         """Return the outputs of the graph for batches; None if the Op has derivatives of its own."""
         if type(self) is not OpFromGraph or self.overrides is not None or self.tangents is not None:
             return None
+        return self.vectorized_graph(inputs)
+
+    def vectorized_graph(self, inputs: Sequence[Any]) -> Sequence[Any]:
+        """Return the outputs of the graph for batches of its inputs."""
         graph = self.fgraph.unfreeze()
         found: Sequence[Any] = vectorize_graph(graph.outputs, dict(zip(graph.inputs, inputs, strict=True)))
         return found

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from engine.graph.variables import Constant, Variable
-from engine.inner.from_graph import SymbolicOp
+from engine.inner.named_op import NamedOp
 from engine.scalar.promotion import INTEGERS
 from engine.tensor.conversion import as_tensor_variable
 from engine.tensor.padding import OPTIONS, Pairs, padded
@@ -16,18 +16,17 @@ from engine.tensor.rearranging import broadcast_to
 Known = tuple[tuple[int | None, int | None], ...]
 
 
-class Pad(SymbolicOp):
+class Pad(NamedOp):
     """A tensor with elements around it, by the mode `pad_mode`.
 
     `known_widths` has, for each axis, how many are before and after it; those that are None are inputs
     after the tensor. Then follow a value for each side of each axis, if the mode takes some.
     """
 
-    __props__ = (*(SymbolicOp.__props__ or ()), "pad_mode", "known_widths")
+    __props__ = (*(NamedOp.__props__ or ()), "pad_mode", "known_widths")
 
     def __init__(self, pad_mode: str, known_widths: Known) -> None:
         super().__init__()
-        self.is_inline = True
         self.pad_mode = pad_mode
         self.known_widths = known_widths
 

@@ -23,7 +23,7 @@ from engine.lowering.kernels.reduce import flat
 from engine.lowering.loops import Argument, Kernel
 from engine.lowering.memory_uses import MemoryUses, joint_name, outside
 from engine.lowering.merging import MAX_OPENED
-from engine.lowering.statements import Ref, Repeat, Statement
+from engine.lowering.statements import Ref, ScalarRepeat, Statement
 from engine.lowering.step_order import followed_steps, ordered
 from engine.lowering.steps import Buffer, FlatOperand, FlatStore, FlatWork, Step
 from engine.lowering.table import Table
@@ -283,7 +283,7 @@ def _argument(work: FlatWork, argument: Argument) -> tuple[int, Buffer | None]:
 def _joint_work(works: Sequence[FlatWork], inside: set[Buffer]) -> FlatWork:
     """Return the work of all `works`; arrays `inside` are not stored."""
     operands: dict[FlatOperand, int] = {}
-    statements: dict[Statement | Repeat, int] = {}
+    statements: dict[Statement | ScalarRepeat, int] = {}
     stores: dict[int, FlatStore] = {}
     reductions = []
     for work in works:

@@ -2,7 +2,7 @@
 
 `scalar_statements` flattens a scalar Op into a list of them. Conversions are explicit: every argument
 of a statement has the dtype that its operation takes. Composites within Composites are opened,
-`identity` and `second` disappear, and equal statements become one. A ScalarLoop becomes a `Repeat`,
+`identity` and `second` disappear, and equal statements become one. A ScalarLoop becomes a `ScalarRepeat`,
 whose body is a list of its own.
 """
 
@@ -29,7 +29,7 @@ Ref = (
     | tuple[Literal["constant"], str, bytes]
 )
 """A number that a statement reads: ("input", i) | ("value", j), the value of statement j | ("result",
-j, k), result k of statement j, a `Repeat` | ("constant", dtype, little-endian bytes).
+j, k), result k of statement j, a `ScalarRepeat` | ("constant", dtype, little-endian bytes).
 """
 
 
@@ -49,7 +49,7 @@ class Statement(Struct, frozen=True):
         return isinstance(self.op, Embedded) or (self.op == "pow" and self.dtype in SIGNED)
 
 
-class Repeat(Struct, frozen=True):
+class ScalarRepeat(Struct, frozen=True):
     """A loop of scalars: `arguments` are the number of passes (an int64), then the inputs of `body` at first.
 
     The inputs have `dtypes`. The first of them are states: `following` names their values in the next
@@ -59,7 +59,7 @@ class Repeat(Struct, frozen=True):
 
     arguments: tuple[Ref, ...]
     dtypes: tuple[str, ...]
-    body: tuple[Statement | Repeat, ...]
+    body: tuple[Statement | ScalarRepeat, ...]
     following: tuple[Ref, ...]
     until: Ref | None = None
 
@@ -85,12 +85,12 @@ class ScalarBody(Struct, frozen=True):
     `read` has the positions of the inputs that they read.
     """
 
-    statements: tuple[Statement | Repeat, ...]
+    statements: tuple[Statement | ScalarRepeat, ...]
     outputs: tuple[Ref, ...]
     read: frozenset[int]
 
 
-def dtype_of(ref: Ref, inputs: Sequence[str], statements: Sequence[Statement | Repeat]) -> str:
+def dtype_of(ref: Ref, inputs: Sequence[str], statements: Sequence[Statement | ScalarRepeat]) -> str:
     """Return the dtype of what `ref` names among `inputs` (dtypes) and `statements`.
 
     Raises InvalidKernel if there is no such thing.
@@ -103,7 +103,7 @@ def dtype_of(ref: Ref, inputs: Sequence[str], statements: Sequence[Statement | R
         statement = statements[ref[1]]
         if isinstance(statement, Statement) and ref[0] == "value":
             return statement.dtype
-        if isinstance(statement, Repeat) and ref[0] == "result" and ref[2] < len(statement.results):
+        if isinstance(statement, ScalarRepeat) and ref[0] == "result" and ref[2] < len(statement.results):
             return statement.results[ref[2]]
     raise InvalidKernel("resolving", repr(ref), "there is no such input, value or constant")
 
@@ -131,8 +131,8 @@ class _Flattener:
 
     def __init__(self, input_dtypes: tuple[str, ...]) -> None:
         self.input_dtypes = input_dtypes
-        self.statements: list[Statement | Repeat] = []
-        self.known: dict[Statement | Repeat, int] = {}
+        self.statements: list[Statement | ScalarRepeat] = []
+        self.known: dict[Statement | ScalarRepeat, int] = {}
 
     def apply(self, op: ScalarOp, arguments: Sequence[Ref]) -> list[Ref]:
         """Append the statements of `op` of `arguments`; return its outputs."""
@@ -162,12 +162,12 @@ class _Flattener:
         return self.append_statement(embedded(op, wanted, result) or op.name, converted, result)
 
     def apply_loop(self, op: ScalarLoop, arguments: Sequence[Ref]) -> list[Ref]:
-        """Append the Repeat of `op`; return its outputs."""
+        """Append the ScalarRepeat of `op`; return its outputs."""
         converted = [self.cast(a, dtype) for a, dtype in zip(arguments, op.input_dtypes, strict=True)]
         dtypes = op.input_dtypes[1:]
         body = scalar_statements(op.step, dtypes)
         following, until = body.outputs[: op.n_states], body.outputs[-1] if op.is_while else None
-        position = self.append(Repeat(tuple(converted), dtypes, body.statements, following, until))
+        position = self.append(ScalarRepeat(tuple(converted), dtypes, body.statements, following, until))
         return [("result", position, number) for number in range(op.nout)]
 
     def cast(self, argument: Ref, dtype: str) -> Ref:
@@ -182,7 +182,7 @@ class _Flattener:
     def append_statement(self, op: str | Embedded, arguments: list[Ref], dtype: str) -> Ref:
         return ("value", self.append(Statement(op, tuple(arguments), dtype)))
 
-    def append(self, statement: Statement | Repeat) -> int:
+    def append(self, statement: Statement | ScalarRepeat) -> int:
         """Return the position of `statement`, which is appended unless an equal one is there."""
         if statement not in self.known:
             self.known[statement] = len(self.statements)

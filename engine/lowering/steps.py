@@ -17,7 +17,7 @@ from msgspec import Struct, field
 
 from cachegraph.named_tuples import NamedTuple
 from engine.lowering.loops import Kernel
-from engine.lowering.statements import Ref, Repeat, Statement
+from engine.lowering.statements import Ref, ScalarRepeat, Statement
 from engine.runtime.callbacks import Callback
 
 STAGES = 2**32
@@ -139,7 +139,7 @@ class FlatWork(Struct, frozen=True):
 
     extent: int
     operands: tuple[FlatOperand, ...]
-    statements: tuple[Statement | Repeat, ...]
+    statements: tuple[Statement | ScalarRepeat, ...]
     stores: tuple[FlatStore, ...] = ()
     reductions: tuple[FlatReduction, ...] = ()
 

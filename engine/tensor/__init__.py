@@ -18,7 +18,7 @@ from engine.tensor.creation import (
     zeros,
     zeros_like,
 )
-from engine.tensor.diagonal import diag, diagonal, eye, trace, tri, tril, triu
+from engine.tensor.diagonals import eye, trace, tri, tril, triu
 from engine.tensor.elemwise import DimShuffle, Elemwise, cast, dimshuffle
 from engine.tensor.indexing import inc_subtensor, set_subtensor
 from engine.tensor.later import LATER, MODULES
@@ -312,8 +312,6 @@ __all__ = [
     "cumsum",
     "cvector",
     "dcol",
-    "diag",
-    "diagonal",
     "digamma",
     "dimshuffle",
     "dmatrix",

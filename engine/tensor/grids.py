@@ -8,7 +8,7 @@ from engine.scalar.promotion import FLOATS, INTEGERS
 from engine.tensor.axes import axis_of
 from engine.tensor.conversion import as_tensor_variable
 from engine.tensor.creation import arange
-from engine.tensor.diagonal import tri
+from engine.tensor.diagonals import tri
 from engine.tensor.elemwise import cast, dimshuffle
 from engine.tensor.masks import nonzero
 from engine.tensor.math import abs as absolute

@@ -12,8 +12,11 @@ MODULES = {
 """Modules that are names themselves."""
 
 _NAMES = {
+    "engine.inner.diagonals": "AllocDiag ExtractDiag FillDiagonal FillDiagonalOffset alloc_diag diag "
+    "diagonal extract_diag fill_diagonal fill_diagonal_offset",
     "engine.inner.einsum": "einsum",
     "engine.inner.padding": "Pad pad",
+    "engine.inner.rearranging": "JoinDims Repeat Split SplitDims join_dims repeat split split_dims",
     "engine.inner.special": "LogSoftmax LogSumExp Softmax XLog1PY XLogY log_softmax logsumexp softmax",
     "engine.tensor.blockwise": "Blockwise vectorize",
     "engine.tensor.comparison": "equal not_equal less less_equal greater greater_equal bitwise_and "
@@ -24,7 +27,7 @@ _NAMES = {
     "engine.tensor.constants": "pi e euler_gamma inf nan newaxis",
     "engine.tensor.contractions": "dense_dot tensordot vecdot matvec vecmat",
     "engine.tensor.creation": "empty empty_like",
-    "engine.tensor.diagonal": "extract_diag identity_like fill_diagonal fill_diagonal_offset",
+    "engine.tensor.diagonals": "identity_like",
     "engine.tensor.elementary": "square sgn int_div log1pexp round_half_to_even tensor_copy "
     "round_half_away_from_zero iround deg2rad rad2deg divmod ceil_intdiv real conj conjugate imag angle "
     "complex_from_polar nan_to_num smallest largest gammau gammal chi2sf kv kn iv",
@@ -36,15 +39,15 @@ _NAMES = {
     "engine.tensor.ordering": "Argmax Argmin ArgSortOp SortOp argmax argmin argsort sort",
     "engine.tensor.distinct": "unique",
     "engine.tensor.interpolate": "interp interpolate1d",
-    "engine.tensor.packing": "split concat_with_broadcast pack unpack",
+    "engine.tensor.packing": "concat_with_broadcast pack unpack",
     "engine.tensor.positions": "unravel_index ravel_multi_index choose permute_row_elements "
     "inverse_permutation",
     "engine.tensor.products": "Dot dot matmul outer",
     "engine.tensor.quantifiers": "all any",
     "engine.tensor.rearranging": "moveaxis swapaxes matrix_transpose shape_padleft shape_padright "
     "shape_padaxis atleast_Nd atleast_1d atleast_2d atleast_3d is_flat broadcast_to broadcast_arrays "
-    "flip roll repeat tile horizontal_stack vertical_stack stacklists join_dims "
-    "split_dims slice_at_axis",
+    "flip roll tile horizontal_stack vertical_stack stacklists "
+    "slice_at_axis",
     "engine.tensor.single_numbers": "ScalarFromTensor TensorFromScalar scalar_from_tensor tensor_from_scalar",
     "engine.tensor.searching": "SearchsortedOp searchsorted take take_along_axis nonzero_values compress "
     "ptp get_vector_length",

@@ -7,25 +7,23 @@ from functools import reduce
 from itertools import pairwise
 from typing import Any
 
-from engine.graph.variables import Constant, Variable
+from engine.graph.variables import Constant
 from engine.tensor.axes import axes_of, axis_of, numbers_of
 from engine.tensor.conversion import as_tensor_variable
 from engine.tensor.joining import join
 from engine.tensor.math import ge, mul, switch
-from engine.tensor.rearranging import broadcast_to, join_dims, split_dims
+from engine.tensor.rearranging import broadcast_to, divided_axis, merged_axes
 from engine.tensor.shape import MakeVector, lengths_of, reshape, shape_i
 
 
-def split(x: Any, splits_size: Any, *, n_splits: int | None = None, axis: int = 0) -> list[Any]:
-    """Return the parts of `x` along `axis` that have the lengths `splits_size`, a list or a vector.
+def divided(x: Any, lengths: Sequence[Any], axis: int) -> list[Any]:
+    """Return the parts of `x` along `axis` that have `lengths`.
 
-    A vector of unknown length has `n_splits` elements. Raises ValueError, when the function runs if not
-    before, for a negative length and if they do not add up to that of `x`.
+    Raises ValueError, when the function runs if not before, for a negative length and if they do not add up
+    to that of `x`.
     """
-    x = as_tensor_variable(x)
-    place = axis_of(f"Splitting {x}", axis, x.type.ndim)
-    sizes = _sizes(splits_size, n_splits)
-    length = x.type.shape[place]
+    sizes = [int(size.data) if isinstance(size, Constant) else size for size in lengths]
+    length = x.type.shape[axis]
     known = [size for size in sizes if isinstance(size, int)]
     are_known = len(known) == len(sizes) and length is not None
     if min(known, default=0) < 0 or (are_known and sum(known) != length):
@@ -35,20 +33,10 @@ def split(x: Any, splits_size: Any, *, n_splits: int | None = None, axis: int = 
     for size in sizes:
         stop = start + size
         is_last = len(parts) == len(sizes) - 1
-        part = x[(*(slice(None),) * place, slice(start, None if is_last else stop))]
-        parts.append(part if are_known else _of_length(part, place, size))
+        part = x[(*(slice(None),) * axis, slice(start, None if is_last else stop))]
+        parts.append(part if are_known else _of_length(part, axis, size))
         start = stop
     return parts
-
-
-def _sizes(given: Any, n_splits: int | None) -> list[Any]:
-    """Return the lengths in a list or vector: ints where they are known, otherwise 0-d int64s."""
-    if n_splits is not None and isinstance(given, Variable) and given.type.shape == (None,):
-        given = reshape(given, (n_splits,))  # it raises if there are more or fewer
-    sizes = lengths_of(given)
-    if n_splits not in (None, len(sizes)):
-        raise ValueError(f"Splitting into {n_splits} parts: {len(sizes)} lengths were given")
-    return [int(size.data) if isinstance(size, Constant) else size for size in sizes]
 
 
 def _of_length(part: Any, axis: int, length: Any) -> Any:
@@ -102,7 +90,7 @@ def pack(*tensors: Any, keep_axes: Any = None) -> tuple[Any, list[Any]]:
             )
         lengths = [shape_i(each, axis) for axis in range(before, before + count)]
         shapes.append(MakeVector("int64")(*lengths))
-        flat.append(join_dims(each, before, count))
+        flat.append(merged_axes(each, before, count))
     return join(before, *flat), shapes
 
 
@@ -134,5 +122,8 @@ def unpack(packed_input: Any, packed_shapes: Sequence[Any], keep_axes: Any = Non
         raise ValueError(f"Unpacking {packed.type}: it has {ndim} dimensions, {len(kept) + 1} are expected")
     (place,) = (axis for axis in range(ndim) if axis not in kept)
     sizes = [reduce(mul, lengths_of(each), 1) for each in packed_shapes]
-    parts = split(packed, sizes, axis=place) if len(sizes) > 1 else [packed]
-    return [split_dims(part, each, place) for part, each in zip(parts, packed_shapes, strict=True)]
+    parts = (
+        divided(packed, [as_tensor_variable(size) for size in sizes], place) if len(sizes) > 1 else [packed]
+    )
+    pairs = zip(parts, packed_shapes, strict=True)
+    return [divided_axis(part, lengths_of(each), place) for part, each in pairs]

@@ -6,8 +6,6 @@ from collections.abc import Sequence
 from functools import partial, reduce
 from typing import Any
 
-import numpy as np
-
 from engine.graph.variables import Constant
 from engine.tensor.axes import axes_of, axis_of
 from engine.tensor.conversion import as_tensor_variable
@@ -135,33 +133,14 @@ def roll(x: Any, shift: Any, axis: int | None = None) -> Any:
     return join(place, x[(*before, slice(start, None))], x[(*before, slice(0, start))])
 
 
-def repeat(x: Any, repeats: Any, axis: int | None = None) -> Any:
-    """Return `x` with each element along `axis` repeated `repeats` times, a number or one for each element.
-
-    Without an axis the flattened elements are repeated.
-    """
-    x = as_tensor_variable(x)
-    if axis is None:
-        x, axis = flatten(x), 0
-    place = axis_of(f"Repeating elements of {x}", axis, x.type.ndim)
-    times = as_tensor_variable(repeats)
-    if times.type.ndim > 1:
-        raise ValueError(f"Repeating elements {times} times, of type {times.type}: give a number or a vector")
-    if times.type.dtype not in _COUNTS:
-        raise TypeError(f"Repeating elements {times} times, of type {times.type}: give integers below uint64")
-    if isinstance(times, Constant) and times.type.shape == (x.type.shape[place],) and times.data.size:
-        times = as_tensor_variable(times.data[:1]) if np.ptp(times.data) == 0 else times
-    if times.type.broadcastable == (True,):
-        times = as_tensor_variable(times.data[0]) if isinstance(times, Constant) else dimshuffle(times, ())
+def repeated(x: Any, times: Any, axis: int) -> Any:
+    """Return `x` with each element along `axis` repeated; `times` is a number or has one for each element."""
     if times.type.ndim == 1:
-        return x[(*(_EVERYTHING,) * place, _origins(times, shape_i(x, place)))]
+        return x[(*(_EVERYTHING,) * axis, _origins(times, shape_i(x, axis)))]
     lengths = lengths_known(x)
-    spread = broadcast_to(expand_dims(x, place + 1), [*lengths[: place + 1], times, *lengths[place + 1 :]])
-    lengths[place] = lengths[place] * _int_if_known(cast(times, "int64"))
+    spread = broadcast_to(expand_dims(x, axis + 1), [*lengths[: axis + 1], times, *lengths[axis + 1 :]])
+    lengths[axis] = lengths[axis] * _int_if_known(cast(times, "int64"))
     return reshape(spread, lengths)
-
-
-_COUNTS = ("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32")
 
 
 def _origins(times: Any, length: Any) -> Any:
@@ -213,26 +192,17 @@ def stacklists(arg: Any) -> Any:
     return stack([stacklists(each) for each in arg]) if isinstance(arg, list | tuple) else arg
 
 
-def join_dims(x: Any, start_axis: int = 0, n_axes: int | None = None) -> Any:
-    """Return `x` with `n_axes` axes from `start_axis` on (default: all) merged into one, in C order."""
-    x = as_tensor_variable(x)
-    ndim = x.type.ndim
-    first = axis_of(f"Merging axes of {x}", start_axis, ndim) if ndim else 0
-    count = ndim - first if n_axes is None else n_axes
-    if count < 0 or first + count > ndim:
-        raise ValueError(f"Merging {count} axes of {x} from axis {first} on: it has {ndim}")
-    lengths = [shape_i(x, axis) for axis in range(ndim)]
-    return reshape(
-        x, [*lengths[:first], size_over(x, range(first, first + count)), *lengths[first + count :]]
-    )
+def merged_axes(x: Any, first: int, count: int) -> Any:
+    """Return `x` with `count` axes from `first` on merged into one, in C order."""
+    lengths = [shape_i(x, axis) for axis in range(x.type.ndim)]
+    merged = size_over(x, range(first, first + count))
+    return reshape(x, [*lengths[:first], merged, *lengths[first + count :]])
 
 
-def split_dims(x: Any, shape: Any, axis: int = 0) -> Any:
-    """Return `x` with `axis` taken apart, in C order, into axes of the lengths `shape`."""
-    x = as_tensor_variable(x)
-    place = axis_of(f"Taking apart an axis of {x}", axis, x.type.ndim)
+def divided_axis(x: Any, parts: Sequence[Any], axis: int) -> Any:
+    """Return `x` with `axis` taken apart, in C order, into axes of the lengths `parts`."""
     lengths = [shape_i(x, each) for each in range(x.type.ndim)]
-    return reshape(x, [*lengths[:place], *lengths_of(shape), *lengths[place + 1 :]])
+    return reshape(x, [*lengths[:axis], *parts, *lengths[axis + 1 :]])
 
 
 def slice_at_axis(part: slice, axis: int) -> tuple[Any, ...]:

@@ -23,14 +23,14 @@ from engine.lowering.kernels.nest import (
     end_of,
 )
 from engine.lowering.loops import Compute, Kernel, Loop, Node, Place, WriteElement
-from engine.lowering.statements import Ref, Repeat, Statement
+from engine.lowering.statements import Ref, ScalarRepeat, Statement
 
 TILE = 64
 """Elements along one side of a tile. In tiles of 32 a copy takes 1.1 times as long, in tiles of 8 1.5."""
 
 
 def elementwise(
-    inputs: Sequence[NestOperand], body: Sequence[Statement | Repeat], outputs: Sequence[Ref], rank: int
+    inputs: Sequence[NestOperand], body: Sequence[Statement | ScalarRepeat], outputs: Sequence[Ref], rank: int
 ) -> Kernel:
     """Return the kernel that computes `body` for each element of a nest of `rank` dims and stores `outputs`.
 
@@ -43,7 +43,7 @@ def elementwise(
 @lru_cache(maxsize=1024)
 def _elementwise(
     inputs: tuple[NestOperand, ...],
-    body: tuple[Statement | Repeat, ...],
+    body: tuple[Statement | ScalarRepeat, ...],
     outputs: tuple[Ref, ...],
     rank: int,
 ) -> Kernel:

@@ -22,7 +22,7 @@ from engine.lowering.loops import (
     Place,
     ReadElement,
 )
-from engine.lowering.statements import Ref, Repeat, Statement, dtype_of
+from engine.lowering.statements import Ref, ScalarRepeat, Statement, dtype_of
 from engine.runtime.errors import InvalidKernel
 from engine.runtime.kernel_interface import ITEM_SIZES, NEGATIVE_POWER
 
@@ -116,7 +116,7 @@ class Fused:
     def __init__(
         self,
         operands: Sequence[NestOperand],
-        statements: Sequence[Statement | Repeat],
+        statements: Sequence[Statement | ScalarRepeat],
         axes: Sequence[Axis],
         order: Sequence[Axis],
     ) -> None:
@@ -204,7 +204,7 @@ class Fused:
             (n + 1 for n, axis in enumerate(self.axes) if not operand.broadcast[axis.dims[0]]), default=0
         )
 
-    def _statement_depth(self, statement: Statement | Repeat) -> int:
+    def _statement_depth(self, statement: Statement | ScalarRepeat) -> int:
         if statement.may_fail:
             return self.depth
         return max((self._depth_of(ref) for ref in statement.arguments), default=0)
@@ -224,10 +224,10 @@ Named = Callable[[Ref], str]
 
 
 def _nodes_of(
-    statement: Statement | Repeat, target: str, arguments: tuple[str, ...], constant: Named
+    statement: Statement | ScalarRepeat, target: str, arguments: tuple[str, ...], constant: Named
 ) -> tuple[Node, ...]:
     """Return the nodes of one statement: its value is `target`, or its results are `{target}_0`, ..."""
-    if isinstance(statement, Repeat):
+    if isinstance(statement, ScalarRepeat):
         return _Repeated(statement, target, constant).nodes(arguments)
     compute = Compute(target, statement.op, arguments, statement.dtype)
     if statement.op != "pow" or not statement.may_fail:
@@ -238,9 +238,9 @@ def _nodes_of(
 
 
 class _Repeated(Struct, frozen=True):
-    """The nodes of a Repeat, whose names begin with `target`."""
+    """The nodes of a ScalarRepeat, whose names begin with `target`."""
 
-    repeat: Repeat
+    repeat: ScalarRepeat
     target: str
     constant: Named
 

@@ -42,7 +42,7 @@ from engine.lowering.loops import (
     WriteElement,
 )
 from engine.lowering.operations import FLOATS
-from engine.lowering.statements import Ref, Repeat, Statement
+from engine.lowering.statements import Ref, ScalarRepeat, Statement
 from engine.runtime.errors import InvalidKernel
 from engine.runtime.kernel_interface import EMPTY_REDUCTION
 from engine.scalar.promotion import integer_range
@@ -68,7 +68,7 @@ _COUNTS = {"float64": "int64", "float32": "int32"}
 def reduction(
     kind: str,
     inputs: Sequence[NestOperand],
-    body: Sequence[Statement | Repeat],
+    body: Sequence[Statement | ScalarRepeat],
     reduced: Ref,
     rank: int,
     dims: Sequence[int],
@@ -96,7 +96,7 @@ def reduction(
 def _reduction(
     kind: str,
     inputs: tuple[NestOperand, ...],
-    body: tuple[Statement | Repeat, ...],
+    body: tuple[Statement | ScalarRepeat, ...],
     reduced: Ref,
     rank: int,
     over: frozenset[int],
@@ -109,7 +109,7 @@ def _reduction(
         raise InvalidKernel(
             "building", f"a {kind} over dims {tuple(sorted(over))}", f"the nest has {rank} dims"
         )
-    statements: list[Statement | Repeat] = [*body, Statement("cast", (reduced,), accumulator)]
+    statements: list[Statement | ScalarRepeat] = [*body, Statement("cast", (reduced,), accumulator)]
     if not over:
         statements.append(Statement("cast", (("value", len(body)),), result))
         return elementwise(inputs, statements, [("value", len(statements) - 1)], rank)
@@ -382,7 +382,7 @@ class _ReductionNest(Struct, frozen=True):
 
 def flat(
     inputs: Sequence[NestOperand],
-    body: Sequence[Statement | Repeat],
+    body: Sequence[Statement | ScalarRepeat],
     outputs: Sequence[Ref],
     reductions: Sequence[tuple[str, Ref, str, str]],
 ) -> Kernel:
@@ -399,7 +399,7 @@ def flat(
 @lru_cache(maxsize=1024)
 def _flat(
     inputs: tuple[NestOperand, ...],
-    body: tuple[Statement | Repeat, ...],
+    body: tuple[Statement | ScalarRepeat, ...],
     outputs: tuple[Ref, ...],
     reductions: tuple[tuple[str, Ref, str, str], ...],
 ) -> Kernel:

@@ -16,7 +16,14 @@ from engine.lowering.kernels.elementwise import elementwise
 from engine.lowering.kernels.nest import NestOperand, collapse
 from engine.lowering.lower import Lowering, dtype
 from engine.lowering.op_rule import OpRule, Rules
-from engine.lowering.statements import Ref, Repeat, ScalarBody, Statement, constant_ref, scalar_statements
+from engine.lowering.statements import (
+    Ref,
+    ScalarBody,
+    ScalarRepeat,
+    Statement,
+    constant_ref,
+    scalar_statements,
+)
 from engine.lowering.steps import Check, FlatOperand, FlatStore, FlatWork, Value
 from engine.lowering.table import Table
 from engine.scalar import ScalarOp, embedded
@@ -31,7 +38,7 @@ class Loops(Struct, frozen=True):
 
     values: tuple[Value, ...]
     operands: tuple[NestOperand, ...]
-    statements: tuple[Statement | Repeat, ...]
+    statements: tuple[Statement | ScalarRepeat, ...]
     outputs: tuple[Ref, ...]
     dims: tuple[int, ...]
 

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from engine.tensor.blockwise import batched
-from engine.tensor.diagonal import eye, only_triangle
+from engine.tensor.diagonals import eye, only_triangle
 from engine.tensor.linalg.callback_op import Arrays, CallbackOp, zeros_for_none
 from engine.tensor.linalg.solvers import complex_of, real_of
 from engine.tensor.math import switch, true_div

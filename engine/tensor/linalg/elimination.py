@@ -18,7 +18,7 @@ from engine.graph.op import Op
 from engine.scalar.promotion import INTEGERS
 from engine.tensor.blockwise import batched, vectorize
 from engine.tensor.conversion import as_tensor_variable
-from engine.tensor.diagonal import identity_like, tril, triu
+from engine.tensor.diagonals import identity_like, tril, triu
 from engine.tensor.linalg.callback_op import Arrays, CallbackOp, zeros_for_none
 from engine.tensor.linalg.solvers import core_ndim_of, real_of, solve_triangular
 from engine.tensor.ordering import argsort

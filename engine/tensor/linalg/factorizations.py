@@ -9,7 +9,7 @@ import numpy as np
 
 from engine.graph.apply import Apply
 from engine.tensor.blockwise import batched
-from engine.tensor.diagonal import only_triangle
+from engine.tensor.diagonals import only_triangle
 from engine.tensor.linalg.matrix_op import MatrixOp
 from engine.tensor.linalg.solvers import (
     as_square,

@@ -12,7 +12,7 @@ from engine.tensor.axes import axes_of, numbers_of
 from engine.tensor.blockwise import vectorize
 from engine.tensor.conversion import as_tensor_variable
 from engine.tensor.creation import zeros
-from engine.tensor.diagonal import eye, trace
+from engine.tensor.diagonals import eye, trace
 from engine.tensor.elemwise import cast, dimshuffle
 from engine.tensor.linalg.singular_values import svd
 from engine.tensor.linalg.solvers import inv

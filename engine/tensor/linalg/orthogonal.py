@@ -7,7 +7,7 @@ from typing import Any
 
 from engine.errors import NullGradientError
 from engine.tensor.blockwise import batched
-from engine.tensor.diagonal import tril
+from engine.tensor.diagonals import tril
 from engine.tensor.joining import concatenate
 from engine.tensor.linalg.callback_op import Arrays, CallbackOp, zeros_for_none
 from engine.tensor.linalg.solvers import solve_triangular

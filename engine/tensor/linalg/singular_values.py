@@ -9,7 +9,7 @@ import numpy as np
 
 from engine.errors import NullGradientError
 from engine.tensor.blockwise import batched
-from engine.tensor.diagonal import eye, identity_like
+from engine.tensor.diagonals import eye, identity_like
 from engine.tensor.linalg.callback_op import Arrays, CallbackOp, zeros_for_none
 from engine.tensor.linalg.solvers import real_of
 from engine.tensor.math import abs as absolute

@@ -17,7 +17,7 @@ from engine.graph.apply import Apply
 from engine.scalar.promotion import COMPLEX, common
 from engine.tensor.blockwise import batched, vectorize
 from engine.tensor.conversion import as_tensor_variable
-from engine.tensor.diagonal import diagonal, eye, only_triangle
+from engine.tensor.diagonals import eye, on_diagonals, only_triangle
 from engine.tensor.elementary import conj
 from engine.tensor.elemwise import cast, dimshuffle
 from engine.tensor.linalg.matrix_op import MatrixOp
@@ -202,7 +202,7 @@ def solve(
 
 
 def _solved_diagonal(a: Any, b: Any, b_ndim: int) -> Any:
-    elements = vectorize(diagonal, "(m,m)->(m)")(a)
+    elements = vectorize(on_diagonals, "(m,m)->(m)")(a)
     return true_div(b, elements if b_ndim == 1 else expand_dims(elements, -1))
 
 

@@ -12,7 +12,7 @@ from engine.errors import NullGradientError
 from engine.graph import FrozenFunctionGraph
 from engine.graph.reference import evaluate
 from engine.inner import Composite, HasInnerGraph, ScalarLoop
-from engine.lowering.statements import Repeat, scalar_statements
+from engine.lowering.statements import ScalarRepeat, scalar_statements
 from engine.scalar import apply_scalar_op, scalar_type
 from engine.tensor import Elemwise
 
@@ -113,7 +113,7 @@ def test_arguments_are_cast_and_broadcast():
 def test_it_is_one_statement_with_statements_of_its_own():
     body = scalar_statements(series(1e-3), ("int64", *["float64"] * 4))
     (loop,) = body.statements
-    assert isinstance(loop, Repeat)
+    assert isinstance(loop, ScalarRepeat)
     assert [statement.op for statement in loop.body] == [
         "mul",
         "add",

@@ -9,7 +9,7 @@ from engine.lowering.kernels.elementwise import elementwise
 from engine.lowering.kernels.nest import NestOperand
 from engine.lowering.kernels.reduce import reduction
 from engine.lowering.loops import Carried, Compute, Kernel, Loop, Number, Place, Pointer, WriteElement
-from engine.lowering.statements import Repeat, Statement
+from engine.lowering.statements import ScalarRepeat, Statement
 from engine.runtime.errors import InvalidKernel
 from engine.runtime.kernel_interface import NEGATIVE_POWER
 
@@ -22,7 +22,7 @@ def of_float(value):
 
 
 # s <- s * x + 1, from 0
-POLYNOMIAL = Repeat(
+POLYNOMIAL = ScalarRepeat(
     (I1, of_float(0.0), I0),
     ("float64", "float64"),
     (Statement("mul", (I0, I1), "float64"), Statement("add", (("value", 0), of_float(1.0)), "float64")),
@@ -53,7 +53,7 @@ def test_what_follows_uses_the_results(run):
 
 def test_states_may_exchange_their_values(run):
     # a, b <- b, a + b
-    fibonacci = Repeat(
+    fibonacci = ScalarRepeat(
         (I2, I0, I1), ("int64", "int64"), (Statement("add", (I0, I1), "int64"),), (I1, ("value", 0))
     )
     operands, n = [INTEGER] * 3, 6
@@ -66,7 +66,9 @@ def test_states_may_exchange_their_values(run):
 def test_a_condition_ends_the_loop_behind_the_pass_that_makes_it_true(run):
     # s <- s * 2 until s > x
     body = (Statement("mul", (I0, of_float(2.0)), "float64"), Statement("gt", (("value", 0), I1), "bool"))
-    doubling = Repeat((I1, of_float(1.0), I0), ("float64", "float64"), body, (("value", 0),), ("value", 1))
+    doubling = ScalarRepeat(
+        (I1, of_float(1.0), I0), ("float64", "float64"), body, (("value", 0),), ("value", 1)
+    )
     x, steps = np.array([0.5, 7.0, 8.0, 1e9, 3.0]), np.array([10, 10, 10, 4, 0])
     found, done = np.empty(5), np.empty(5, bool)
     kernel = elementwise([FLOAT, INTEGER], [doubling], [("result", 0, 0), ("result", 0, 1)], 1)
@@ -76,7 +78,7 @@ def test_a_condition_ends_the_loop_behind_the_pass_that_makes_it_true(run):
 
 
 def test_loops_within_each_other(run):
-    outer = Repeat(
+    outer = ScalarRepeat(
         (I1, of_float(1.0), I0, I1), ("float64", "float64", "int64"), (INNER,), (("result", 0, 0),)
     )
     x, steps, out = np.array([0.5, 0.25]), np.array([2, 3]), np.empty(2)
@@ -92,7 +94,7 @@ def test_loops_within_each_other(run):
     np.testing.assert_allclose(out, [reference(0.5, 2), reference(0.25, 3)])
 
 
-INNER = Repeat((I2, I0, I1), ("float64", "float64"), POLYNOMIAL.body, (("value", 1),))
+INNER = ScalarRepeat((I2, I0, I1), ("float64", "float64"), POLYNOMIAL.body, (("value", 1),))
 
 
 def test_a_reduction_sums_what_loops_compute(run):
@@ -103,12 +105,14 @@ def test_a_reduction_sums_what_loops_compute(run):
 
 
 def test_a_power_within_a_loop_may_fail(run):
-    power = Repeat((I1, I0, I1), ("int64", "int64"), (Statement("pow", (I0, I1), "int64"),), (("value", 0),))
+    power = ScalarRepeat(
+        (I1, I0, I1), ("int64", "int64"), (Statement("pow", (I0, I1), "int64"),), (("value", 0),)
+    )
     kernel = elementwise([INTEGER] * 2, [power], [("result", 0, 0)], 1)
     out = np.empty(1, int)
     assert run(kernel, [np.array([3]), np.array([2])], [out], [1]) == 0
     assert out.tolist() == [81]
-    negative = Repeat(
+    negative = ScalarRepeat(
         (I1, I0, I0), ("int64", "int64"), (Statement("pow", (I0, I1), "int64"),), (("value", 0),)
     )
     kernel = elementwise([INTEGER] * 2, [negative], [("result", 0, 0)], 1)
@@ -122,7 +126,7 @@ def test_a_result_that_there_is_not_is_refused(ref):
 
 
 def test_a_state_that_changes_its_dtype_is_refused():
-    changing = Repeat((I1, I0), ("float64",), (Statement("gt", (I0, I0), "bool"),), (("value", 0),))
+    changing = ScalarRepeat((I1, I0), ("float64",), (Statement("gt", (I0, I0), "bool"),), (("value", 0),))
     with pytest.raises(InvalidKernel, match="dtype"):
         check_kernel(elementwise([FLOAT, INTEGER], [changing], [("result", 0, 0)], 1))
 

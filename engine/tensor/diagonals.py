@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import reduce
 from typing import Any
 
@@ -32,7 +33,7 @@ def _sizes(n: Any, m: Any) -> list[Any]:
     return lengths
 
 
-def _as_offset(k: Any) -> Any:
+def offset_of(k: Any) -> Any:
     """Return `k` as an int, or itself if it is a 0-d integer variable. Raises TypeError otherwise."""
     if isinstance(k, Variable) and not isinstance(k, Constant):
         if getattr(k.type, "ndim", None) == 0 and k.type.dtype in INTEGERS:
@@ -54,24 +55,24 @@ def _offsets_in(m: Any) -> Any:
 
 def eye(n: Any, m: Any = None, k: int = 0, dtype: Any = "float64") -> Any:
     """Return an `n` by `m` (default `n`) matrix with ones on the diagonal `k` places above the main one."""
-    return cast(eq(_offsets(*_sizes(n, m)), _as_offset(k)), check_dtype(dtype))
+    return cast(eq(_offsets(*_sizes(n, m)), offset_of(k)), check_dtype(dtype))
 
 
 def tri(n: Any, m: Any = None, k: int = 0, dtype: Any = "float64") -> Any:
     """Return an `n` by `m` (default `n`) matrix with ones on and below the diagonal `k`."""
-    return cast(le(_offsets(*_sizes(n, m)), _as_offset(k)), check_dtype(dtype))
+    return cast(le(_offsets(*_sizes(n, m)), offset_of(k)), check_dtype(dtype))
 
 
 def tril(m: Any, k: int = 0) -> Any:
     """Return the matrix `m`, or those over the last two axes, with zeros above the diagonal `k`."""
     m = as_tensor_variable(m)
-    return switch(le(_offsets_in(m), _as_offset(k)), m, cast(0, m.type.dtype))
+    return switch(le(_offsets_in(m), offset_of(k)), m, cast(0, m.type.dtype))
 
 
 def triu(m: Any, k: int = 0) -> Any:
     """Return the matrix `m`, or those over the last two axes, with zeros below the diagonal `k`."""
     m = as_tensor_variable(m)
-    return switch(ge(_offsets_in(m), _as_offset(k)), m, cast(0, m.type.dtype))
+    return switch(ge(_offsets_in(m), offset_of(k)), m, cast(0, m.type.dtype))
 
 
 def only_triangle(m: Any, lower: bool, strict: bool = False, halved: bool = False) -> Any:
@@ -100,50 +101,33 @@ def _places(rows: Any, columns: Any, k: Any) -> tuple[Any, Any]:
     return add(along, down), add(along, right)
 
 
-def diagonal(a: Any, offset: Any = 0, axis1: int = 0, axis2: int = 1) -> Any:
-    """Return the diagonals `offset` places above the main ones, along a new last axis.
-
-    They are those of the matrices over `axis1` and `axis2`. Raises ValueError for fewer than 2 dimensions.
-    """
-    a = as_tensor_variable(a)
-    if a.type.ndim < 2:
-        raise ValueError(f"Taking a diagonal of {a.type}: it must have 2 dimensions or more")
-    axes = axes_of(f"Taking a diagonal of {a}", (axis1, axis2), a.type.ndim)
+def on_diagonals(a: Any, k: Any = 0, axes: Sequence[int] = (0, 1)) -> Any:
+    """Return the diagonals `k` places above the main ones of the matrices over `axes`, along a last axis."""
     rest = [axis for axis in range(a.type.ndim) if axis not in axes]
     matrices = dimshuffle(a, [*axes, *rest])
     lengths = lengths_known(matrices)
-    found = matrices[_places(lengths[0], lengths[1], _as_offset(offset))]
+    found = matrices[_places(lengths[0], lengths[1], k)]
     return dimshuffle(found, [*range(1, found.type.ndim), 0])
 
 
-extract_diag = diagonal
+def trace(a: Any, offset: Any = 0, axis1: int = 0, axis2: int = 1) -> Any:
+    """Return the sum of the main diagonal of a matrix, or of the one that `diagonal` takes."""
+    a = as_tensor_variable(a)
+    axes = axes_of(f"Taking a trace of {a}", (axis1, axis2), a.type.ndim)
+    return sum_over(on_diagonals(a, offset_of(offset), axes), -1)
 
 
-def alloc_diag(diag: Any, offset: Any = 0, axis1: int = 0, axis2: int = 1) -> Any:
-    """Return zeros with the vectors of the last axis of `diag` on the diagonals that `diagonal` takes."""
-    diag = as_tensor_variable(diag)
+def matrices_of_diagonals(diag: Any, k: Any, axes: Sequence[int]) -> Any:
+    """Return zeros with the vectors of the last axis of `diag` where `on_diagonals` would take them."""
     ndim = diag.type.ndim + 1
-    axes = axes_of(f"Making a diagonal of {diag}", (axis1, axis2), ndim)
-    k = _as_offset(offset)
-    size = add(shape_i(diag, -1), absolute(k))
+    known = diag.type.shape[-1]
+    is_known = known is not None and isinstance(k, int)
+    size = known + abs(k) if is_known else add(shape_i(diag, -1), absolute(k))
     lengths = [shape_i(diag, axis) for axis in range(ndim - 2)]
     found = zeros((*lengths, size, size), diag.type.dtype)[(..., *_places(size, size, k))].set(diag)
     rest = iter(range(ndim - 2))
     at = {axes[0]: ndim - 2, axes[1]: ndim - 1}
     return dimshuffle(found, [at[axis] if axis in at else next(rest) for axis in range(ndim)])
-
-
-def diag(v: Any, k: Any = 0) -> Any:
-    """Return the square matrix with the vector `v` on its diagonal `k`; of a matrix, return that diagonal."""
-    v = as_tensor_variable(v)
-    if v.type.ndim not in (1, 2):
-        raise ValueError(f"Taking or making a diagonal of {v.type}: it must have 1 or 2 dimensions")
-    return alloc_diag(v, k) if v.type.ndim == 1 else diagonal(v, k)
-
-
-def trace(a: Any, offset: Any = 0, axis1: int = 0, axis2: int = 1) -> Any:
-    """Return the sum of the main diagonal of a matrix, or of the one that `diagonal` takes."""
-    return sum_over(diagonal(a, offset, axis1, axis2), -1)
 
 
 def identity_like(x: Any, dtype: Any = None) -> Any:
@@ -152,14 +136,10 @@ def identity_like(x: Any, dtype: Any = None) -> Any:
     return eye(shape_i(x, 0), shape_i(x, 1), 0, dtype or x.type.dtype)
 
 
-def fill_diagonal(a: Any, val: Any) -> Any:
-    """Return `a` with `val` where all indices are equal.
-
-    Raises ValueError, when the function runs, if `a` has more than 2 dimensions of different lengths.
-    """
-    a = as_tensor_variable(a)
-    if a.type.ndim <= 2:
-        return fill_diagonal_offset(a, val, 0)
+def with_diagonals(a: Any, val: Any) -> Any:
+    """Return `a` with `val` where all indices are equal; lengths that differ are refused when it runs."""
+    if a.type.ndim == 2:
+        return with_diagonal(a, val, 0)
     lengths = [shape_i(a, axis) for axis in range(a.type.ndim)]
     are_equal = reduce(and_, [eq(length, lengths[0]) for length in lengths[1:]])
     # A length of -1 is refused.
@@ -167,10 +147,7 @@ def fill_diagonal(a: Any, val: Any) -> Any:
     return a[(arange(lengths[0]),) * a.type.ndim].set(values)
 
 
-def fill_diagonal_offset(a: Any, val: Any, offset: Any) -> Any:
-    """Return the matrix `a` with `val` on the diagonal `offset` places above the main one."""
-    a = as_tensor_variable(a)
-    if a.type.ndim != 2:
-        raise TypeError(f"Filling a diagonal of {a} of type {a.type}: it must have 2 dimensions")
+def with_diagonal(a: Any, val: Any, k: Any) -> Any:
+    """Return the matrix `a` with `val` on the diagonal `k` places above the main one."""
     rows, columns = lengths_known(a)
-    return a[_places(rows, columns, _as_offset(offset))].set(cast(val, a.type.dtype))
+    return a[_places(rows, columns, k)].set(cast(val, a.type.dtype))

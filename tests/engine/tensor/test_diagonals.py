@@ -6,7 +6,7 @@ import pytest
 import engine
 import engine.tensor as pt
 from engine import verify_grad
-from engine.tensor.diagonal import alloc_diag
+from engine.inner.diagonals import alloc_diag
 
 X = np.arange(12.0).reshape(3, 4) + 1
 
