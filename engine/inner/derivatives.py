@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Sequence
 from itertools import chain
+from operator import and_
 from typing import TYPE_CHECKING, Any
 
 from cachegraph.named_tuples import NamedTuple
 from engine.errors import MissingInputError
 from engine.gradient.forward import push_forward
 from engine.gradient.reverse import as_derivative, pull_back
+from engine.graph.absent_gradients import DisconnectedType
 from engine.graph.op import Op
 from engine.graph.traversal import graph_inputs
 from engine.graph.variables import Variable
@@ -72,7 +75,8 @@ def _gradients(
     overrides = op.overrides
     every = [as_derivative(None, o) if c is None else c for o, c in zip(outputs, cotangents, strict=True)]
     if overrides is not None and not isinstance(overrides, tuple):
-        return _checked(op, "pullback", _called(overrides, inputs, outputs, every), len(inputs))
+        found = _checked(op, "pullback", _called(overrides, inputs, outputs, every), len(inputs))
+        return [g if reached else None for g, reached in zip(found, _reached(op, cotangents), strict=True)]
     own: Sequence[Any] = overrides or (None,) * len(inputs)
     every_input = list(zip(inputs, wanted, own, strict=True))
     asked = [v for v, is_wanted, override in every_input if is_wanted and not override]
@@ -82,6 +86,12 @@ def _gradients(
         for v, is_wanted, override in every_input
     ]
     return _checked(op, "pullback", found, len(inputs))
+
+
+def _reached(op: OpFromGraph, cotangents: Sequence[Any]) -> list[bool]:
+    """Return for each input if an output that depends on it has a cotangent."""
+    given = [cotangent is not None for cotangent in cotangents]
+    return [any(map(and_, row, given)) for row in op.connections()]
 
 
 def _called(override: Override, *groups: list[Any]) -> list[Any]:
@@ -96,7 +106,8 @@ def _checked(op: OpFromGraph, what: str, found: Sequence[Any], count: int) -> li
             f"Differentiating {op}: its {what} gave {len(found)} variables, {count} are expected (None "
             "where there is no derivative)"
         )
-    return [None if variable is None else as_tensor_variable(variable) for variable in found]
+    absent = [v is None or isinstance(getattr(v, "type", None), DisconnectedType) for v in found]
+    return [None if a else as_tensor_variable(v) for a, v in zip(absent, found, strict=True)]
 
 
 def check_roots(inputs: Sequence[Variable], outputs: Sequence[Variable]) -> None:
@@ -104,7 +115,7 @@ def check_roots(inputs: Sequence[Variable], outputs: Sequence[Variable]) -> None
     for variable in graph_inputs(outputs, inputs):
         if hasattr(variable, "container") and variable not in inputs:
             raise MissingInputError(
-                f"Making an OpFromGraph: its graph uses the shared variable {variable} of type "
+                f"Making an OpFromGraph: its graph implicitly depends on shared variable {variable} of type "
                 f"{variable.type}, which is not among its inputs; add it to the inputs, and pass it where "
                 "the Op is applied",
                 variable,
@@ -112,12 +123,15 @@ def check_roots(inputs: Sequence[Variable], outputs: Sequence[Variable]) -> None
 
 
 def one_of(name: str, given: Any, old_name: str, old: Any) -> Any:
-    """Return the argument given under one of two names. Raises TypeError for both."""
+    """Return the argument given under one of two names; the older one warns. Raises TypeError for both."""
     if given is not None and old is not None:
         raise TypeError(
             f"Making an OpFromGraph: {name} and {old_name} are two names of one argument; give one of them"
         )
-    return old if given is None else given
+    if old is None:
+        return given
+    warnings.warn(f"{old_name} is deprecated in favor of {name}", FutureWarning, stacklevel=3)
+    return old
 
 
 def checked_overrides(name: str, overrides: Any, count: int, of: str) -> Any:

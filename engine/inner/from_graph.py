@@ -41,7 +41,7 @@ class OpFromGraph(Op, HasInnerGraph):
     graph's own gradient). `pushforward` (older name: `rop_overrides`) overrides the outputs' tangents
     in the same way: it takes the inputs and their tangents, and a list has an item for each output.
     `connection_pattern` has a row for each input that says which outputs depend on it; by default it
-    follows from the graph.
+    follows from the graph. With `on_unused_input="ignore"` inputs may be repeated; the first is used.
 
     Two are equal if their graphs, `inline`, `name`, overrides and `connection_pattern` are. Raises
     MissingInputError for a shared variable that is not among the inputs (`strict`, which cannot be
@@ -71,6 +71,7 @@ class OpFromGraph(Op, HasInnerGraph):
         connection_pattern: Sequence[Sequence[bool]] | None = None,
         name: str | None = None,
         strict: bool = True,
+        on_unused_input: str | None = None,
     ) -> None:
         overrides = one_of("pullback", pullback, "lop_overrides", lop_overrides)
         tangents = one_of("pushforward", pushforward, "rop_overrides", rop_overrides)
@@ -78,7 +79,7 @@ class OpFromGraph(Op, HasInnerGraph):
             raise ValueError(
                 "Making an OpFromGraph: strict=False is not supported; list shared variables as inputs"
             )
-        _check_inputs(inputs)
+        inputs = _checked_inputs(inputs, on_unused_input == "ignore")
         check_roots(inputs, outputs)
         self.fgraph = _checked_graph(FrozenFunctionGraph.from_io(inputs, outputs))
         self.is_inline = bool(inline)
@@ -109,14 +110,14 @@ class OpFromGraph(Op, HasInnerGraph):
         return {name: value for name, value in self.props_dict().items() if name not in hidden}
 
     def make_node(self, *inputs: Any) -> Apply:
-        """Return the node on `inputs`. Raises TypeError for a wrong number or type of inputs.
+        """Return the node on `inputs`. Raises ValueError for a wrong number of inputs, TypeError for types.
 
         If an input broadcasts where the graph's own does not, the node's Op holds the graph for these
         types.
         """
         if len(inputs) != len(self.inner_inputs):
-            raise TypeError(
-                f"Applying {self}: it takes {len(self.inner_inputs)} inputs, {len(inputs)} were given"
+            raise ValueError(
+                f"Applying {self}: Expected {len(self.inner_inputs)} input(s), {len(inputs)} were given"
             )
         pairs = zip(inputs, self.inner_inputs, strict=True)
         variables = [inner.type.filter_variable(as_symbolic(given)) for given, inner in pairs]
@@ -145,10 +146,14 @@ class OpFromGraph(Op, HasInnerGraph):
 
     def connection_pattern(self, node: Apply) -> list[list[bool]]:
         """Return the pattern given to the Op, or the one that follows from its graph."""
-        found = self.connected or self.fgraph.computed(
+        return [list(row) for row in self.connections()]
+
+    def connections(self) -> Sequence[Sequence[bool]]:
+        """Return a row for each input that says which outputs depend on it."""
+        found: Sequence[Sequence[bool]] = self.connected or self.fgraph.computed(
             "connections", lambda graph: connections(graph.inputs, graph.outputs)
         )
-        return [list(row) for row in found]
+        return found
 
     def pullback(self, inputs: Sequence[Any], outputs: Sequence[Any], cotangents: Sequence[Any]) -> list[Any]:
         return self.pullback_wanted(inputs, outputs, cotangents, None)
@@ -251,14 +256,21 @@ def _broadcast(variable: Variable) -> Any:
     return getattr(variable.type, "broadcastable", None)
 
 
-def _check_inputs(inputs: Sequence[Variable]) -> None:
+def _checked_inputs(inputs: Sequence[Variable], may_repeat: bool) -> list[Variable]:
+    """Return `inputs`, with variables that nothing uses in the place of repeated ones."""
+    # A constant may be a part of another one in the graph already, which no input could replace.
     for position, variable in enumerate(inputs):
         if not isinstance(variable, Variable) or isinstance(variable, Constant):
             raise TypeError(
                 f"Making an OpFromGraph: input {position} is {variable!r}; it must be a variable, no constant"
             )
-    if len(set(inputs)) != len(inputs):
-        raise ValueError("Making an OpFromGraph: a variable is among the inputs twice")
+    repeated = [variable for variable in dict.fromkeys(inputs) if inputs.count(variable) > 1]
+    if repeated and not may_repeat:
+        raise ValueError(
+            "The following variables were provided more than once as inputs to the OpFromGraph: "
+            f"{repeated}; copy them, or use on_unused_input='ignore'"
+        )
+    return [v if v not in inputs[:k] else v.type.make_variable() for k, v in enumerate(inputs)]
 
 
 def _checked_connections(

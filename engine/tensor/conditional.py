@@ -37,7 +37,8 @@ class IfElse(Op):
         condition = as_tensor_variable(condition)
         if condition.type.ndim > 0:
             raise TypeError(
-                f"Applying {self}: the condition {condition} of type {condition.type} must have 0 dimensions"
+                f"Applying {self}: The condition argument {condition} of type {condition.type} must have 0 "
+                "dimensions"
             )
         if len(values) != 2 * self.n_outs:
             raise ValueError(
@@ -67,10 +68,10 @@ class IfElse(Op):
         return [_tangent(inputs[0], pair, two) for pair, two in zip(pairs, both, strict=True)]
 
     def connection_pattern(self, node: Apply) -> list[list[bool]]:
-        """Return that each output depends on its two values; the condition has no gradient."""
+        """Return that each output depends on its two values, and on the condition, whose gradient is 0."""
         numbers = range(self.n_outs)
         rows = [[number == output for output in numbers] for number in numbers]
-        return [[False] * self.n_outs, *rows, *rows]
+        return [[True] * self.n_outs, *rows, *rows]
 
 
 def ifelse(condition: Any, then_branch: Any, else_branch: Any, name: str | None = None) -> Any:

@@ -173,6 +173,7 @@ def tripled(inputs, tangents):
 
 
 @pytest.mark.parametrize("name", ["pushforward", "rop_overrides"])
+@pytest.mark.filterwarnings("ignore:rop_overrides is deprecated:FutureWarning")
 def test_what_stands_in_for_the_tangents_of_a_graph_is_asked(name):
     x, w, dx = pt.dvector("x"), pt.dmatrix("w"), pt.dvector("dx")
     values = [np.array([1.0, 2.0]), np.eye(2), np.array([1.0, 1.0])]

@@ -9,6 +9,7 @@ import engine
 import engine.tensor as pt
 from engine import grad, verify_grad
 from engine.errors import DisconnectedInputError, MissingInputError
+from engine.gradient import disconnected_type
 from engine.graph import FrozenFunctionGraph
 from engine.graph.reference import evaluate
 from engine.inner import HasInnerGraph, OpFromGraph
@@ -133,7 +134,14 @@ def test_a_given_connection_pattern_is_believed():
     assert op.connection_pattern(op.make_node(x)) == [[False]]
 
 
+def test_inputs_may_be_repeated_if_unused_ones_are_ignored():
+    x, y = pt.dvector("x"), pt.dvector("y")
+    first = OpFromGraph([x, x, y], [x - y], on_unused_input="ignore")
+    assert value([x, y], first(x, y, y), [3.0], [1.0]).tolist() == [2.0]
+
+
 @pytest.mark.parametrize("argument", ["pullback", "lop_overrides"])
+@pytest.mark.filterwarnings("ignore:lop_overrides is deprecated:FutureWarning")
 def test_a_callable_stands_in_for_the_gradient(argument):
     x = pt.dvector("x")
     op = OpFromGraph(
@@ -161,6 +169,17 @@ def test_what_stands_in_gets_zeros_for_outputs_that_the_cost_does_not_depend_on(
     assert value([x], grad(pt.sum(op(x)[0]), x), [5.0]).tolist() == [1.0]
 
 
+def test_what_stands_in_may_say_that_nothing_depends_and_is_not_asked_where_nothing_does():
+    x, y = pt.dvector("x"), pt.dvector("y")
+    first = OpFromGraph([x, y], [x * y], pullback=lambda inputs, outputs, g: [g[0], disconnected_type()])
+    of_x, of_y = evaluate([x, y], grad(pt.sum(first(x, y)), [x, y]), [[2.0], [3.0]])
+    assert (of_x.tolist(), of_y.tolist()) == ([1.0], [0.0])
+    two = OpFromGraph([x, y], [x * 2, y * 3], pullback=lambda inputs, outputs, g: [g[0] * 2, g[1] * 3])
+    assert value([x, y], grad(pt.sum(two(x, y)[0]), x), [1.0], [1.0]).tolist() == [2.0]
+    with pytest.raises(DisconnectedInputError):
+        grad(pt.sum(two(x, y)[0]), y)
+
+
 def test_it_takes_the_types_of_its_inputs_and_broadcasts_as_they_do():
     x, y = pt.dvector("x"), pt.dvector("y")
     op = OpFromGraph([x, y], [x + y])
@@ -169,7 +188,7 @@ def test_it_takes_the_types_of_its_inputs_and_broadcasts_as_they_do():
     assert op(x, y).owner.op is op
     with pytest.raises(TypeError):
         op(pt.dmatrix("m"), y)
-    with pytest.raises(TypeError, match="takes 2 inputs, 1 were given"):
+    with pytest.raises(ValueError, match=r"Expected 2 input\(s\), 1 were given"):
         op(x)
 
 
@@ -186,6 +205,7 @@ def test_what_cannot_be_an_op_is_refused():
     x, y = pt.dvector("x"), pt.dvector("y")
     for error, arguments in (
         (MissingInputError, {"inputs": [x], "outputs": [x + y]}),
+        (TypeError, {"inputs": [1.0], "outputs": [x]}),
         (TypeError, {"inputs": [pt.constant(1.0)], "outputs": [x]}),
         (ValueError, {"inputs": [x, x], "outputs": [x]}),
         (ValueError, {"inputs": [x], "outputs": [x], "pullback": [None, None]}),

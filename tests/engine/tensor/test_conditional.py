@@ -138,3 +138,10 @@ def test_branches_of_different_types_are_refused():
         ifelse(c, [x, x], [x])
     with pytest.raises(ValueError, match="4 values are needed"):
         IfElse(2)(c, x, x)
+
+
+def test_a_condition_is_connected_without_a_slope():
+    x = pt.dscalar("x")
+    found = engine.grad(ifelse(x > 0, x, 2 * x), x)
+    assert found.eval({x: -1.0}, mode="NUMPY") == 2
+    assert engine.grad(ifelse(x > 0, 0, 1), x).eval({x: 1.0}, on_unused_input="ignore") == 0
