@@ -28,7 +28,7 @@ from engine.scalar.comparison import minimum
 from engine.scalar.gamma import erfc
 from engine.tensor.elemwise import DimShuffle
 from engine.tensor.joining import Join
-from engine.tensor.linalg.factorizations import SLogDet
+from engine.tensor.linalg.factorizations import Det, SLogDet, slogdet
 from engine.tensor.matching import DEEPEST, dtype_of, is_alike, operands_of, scalar_value, tensor_type_of
 from engine.tensor.math import abs as absolute
 from engine.tensor.math import (
@@ -154,7 +154,12 @@ def exponential_form(v: Variable) -> Any:
 
 
 def determinant(v: Variable) -> tuple[Any, Any] | None:
-    """Return the sign and the logarithm of the magnitude if `v` is a determinant, else None."""
+    """Return the sign and the logarithm of the magnitude if `v` is a determinant, else None.
+
+    It is `det(x)`, of one matrix or of a batch, or sign * exp(logarithm), which replaces that.
+    """
+    if v.owner is not None and isinstance(getattr(v.owner.op, "core_op", v.owner.op), Det):
+        return slogdet(v.owner.inputs[0])
     operands = floats(v, arithmetic.mul)
     node = None if operands is None else operands[0].owner
     if operands is None or node is None or not isinstance(node.op, SLogDet):

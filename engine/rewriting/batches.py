@@ -85,7 +85,7 @@ def without_blockwise(node: Apply) -> Sequence[Variable]:
     else:
         batch = batch_lengths(inputs, count)
         found = looped(inputs, batch, lambda parts: core.clone_with_new_inputs(parts, strict=False).outputs)
-    return [_as_typed(new, old) for new, old in zip(found, node.outputs, strict=True)]
+    return [as_typed(new, old) for new, old in zip(found, node.outputs, strict=True)]
 
 
 def _rows_times(x: Any, y: Any, count: int) -> Any:
@@ -95,7 +95,7 @@ def _rows_times(x: Any, y: Any, count: int) -> Any:
     return reshape(dot(rows, y), (*lengths, shape_i(y, 1)))
 
 
-def _as_typed(new: Any, old: Variable) -> Any:
+def as_typed(new: Any, old: Variable) -> Any:
     """Return `new` with every static length that `old` has."""
     known = tensor_type_of(old)
     shape = [shape_i(new, axis) if length is None else length for axis, length in enumerate(known.shape)]

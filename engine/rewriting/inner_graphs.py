@@ -24,6 +24,7 @@ from engine.graph import Apply, Feature, FrozenFunctionGraph, FunctionGraph, Op,
 from engine.graph.user_ops import is_user_op
 from engine.inner.base import HasInnerGraph
 from engine.inner.from_graph import OpFromGraph
+from engine.inner.named_op import NamedOp
 from engine.rewriting.rewriters import GraphRewriter, RewriteReport
 from engine.scalar import ScalarOp
 
@@ -125,17 +126,30 @@ class InnerGraphs(Feature):
 
 
 class InlineGraphs(GraphRewriter):
-    """The replacement of each OpFromGraph that asks for it by its inner graph."""
+    """The replacement of each OpFromGraph that asks for it by its inner graph, but for named Ops."""
 
     name = "inline_graphs"
 
     def run(self, fgraph: FunctionGraph, report: RewriteReport) -> None:
-        waiting = [node for node in fgraph.toposort() if _is_inline(node)]
+        waiting = [node for node in fgraph.toposort() if self.is_inlined(node)]
         while waiting:
             node = waiting.pop()
             if node in fgraph.apply_nodes:
-                waiting.extend(filter(_is_inline, replace_by_graph(fgraph, node, self.name)))
+                waiting.extend(filter(self.is_inlined, replace_by_graph(fgraph, node, self.name)))
                 report.count(self.name)
+
+    def is_inlined(self, node: Apply) -> bool:
+        """Return True for a node that is replaced."""
+        return _is_inline(node) and not isinstance(node.op, NamedOp)
+
+
+class InlineNamedOps(InlineGraphs):
+    """The replacement of named Ops by their graphs, after the rewrites that look for them."""
+
+    name = "inline_named_ops"
+
+    def is_inlined(self, node: Apply) -> bool:
+        return _is_inline(node)
 
 
 class OptimizeInnerGraphs(GraphRewriter):

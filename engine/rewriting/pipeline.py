@@ -10,7 +10,13 @@ from engine.graph.replace import clone as copied
 from engine.graph.rewrite_query import RewriteDatabaseQuery
 from engine.rewriting.batches import BatchDB
 from engine.rewriting.database import Description, EquilibriumDB, SequenceDB
-from engine.rewriting.inner_graphs import GraphStore, InlineGraphs, InnerGraphs, OptimizeInnerGraphs
+from engine.rewriting.inner_graphs import (
+    GraphStore,
+    InlineGraphs,
+    InlineNamedOps,
+    InnerGraphs,
+    OptimizeInnerGraphs,
+)
 from engine.rewriting.merge import MergeOptimizer
 from engine.rewriting.passes import arithmetic, axes, casts, checks, fills, shapes, slices, sums
 from engine.rewriting.passes.branches import LazyBranches
@@ -19,6 +25,7 @@ from engine.rewriting.passes.fusion import FusionOptimizer, RecomputeForReductio
 from engine.rewriting.passes.gradient_controls import local_gradient_control
 from engine.rewriting.passes.inplace import INPLACE
 from engine.rewriting.passes.stabilize import STABILIZE
+from engine.rewriting.replaced_ops import ReplaceOps, local_replace_op
 from engine.rewriting.rewriters import GraphRewriter, NodeRewriter, RewriteReport
 from engine.rewriting.scans import CLEAN, ScanDB, ScanRewriter
 
@@ -68,13 +75,18 @@ DEFAULT_QUERY = RewriteDatabaseQuery(include=("fast_run",))
 def _registered() -> SequenceDB:
     """Return the database of all rewrites of the engine, by name and by the tags below."""
     canonicalize = EquilibriumDB("canonicalize")
+    canonicalize.register(
+        local_replace_op.name, local_replace_op, "fast_run", "fast_compile", use_db_name_as_tag=False
+    )
     for tag, rewriters in (("canonicalize", CANONICALIZE), ("stabilize", STABILIZE)):
         for rewriter in rewriters:
             canonicalize.register(
                 rewriter.name, rewriter, "fast_run", "fast_compile", tag, use_db_name_as_tag=False
             )
     database = SequenceDB("optdb")
-    database.register("inline_graphs", InlineGraphs(), "fast_run", "fast_compile", position=-1)
+    database.register("inline_graphs", InlineGraphs(), "fast_run", "fast_compile", position=-4)
+    database.register("inline_named_ops", InlineNamedOps(), "fast_run", "fast_compile", position=-1.5)
+    database.register("replace_ops", ReplaceOps(), "fast_run", "fast_compile", position=-1)
     database.register("merge_first", MergeOptimizer(), "fast_run", "fast_compile", "merge", position=0)
     database.register("canonicalize", canonicalize, "fast_run", "fast_compile", position=1)
     lazy = LazyBranches()

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from functools import reduce
 from typing import Any
 
+from engine.graph.apply import Apply
 from engine.graph.variables import Constant, Variable
 from engine.scalar.promotion import INTEGERS
 from engine.tensor.axes import axes_of, numbers_of
@@ -15,6 +16,7 @@ from engine.tensor.elemwise import cast, dimshuffle
 from engine.tensor.math import abs as absolute
 from engine.tensor.math import add, and_, eq, ge, le, maximum, minimum, mul, neg, sub, switch
 from engine.tensor.reduction import sum as sum_over
+from engine.tensor.replaced_op import ReplacedOp
 from engine.tensor.shape import lengths_known, lengths_of, shape_i
 from engine.tensor.type import check_dtype
 
@@ -53,9 +55,31 @@ def _offsets_in(m: Any) -> Any:
     return _offsets(shape_i(m, -2), shape_i(m, -1))
 
 
-def eye(n: Any, m: Any = None, k: int = 0, dtype: Any = "float64") -> Any:
+class Eye(ReplacedOp):
+    """A matrix of n rows and m columns with ones on the diagonal k places above the main one.
+
+    Its inputs are the integers n, m and k.
+    """
+
+    __props__ = ("dtype",)
+
+    def __init__(self, dtype: Any = "float64") -> None:
+        self.dtype = check_dtype(dtype)
+
+    def replacement(self, *inputs: Any) -> Sequence[Any]:
+        n, m, k = inputs
+        return [cast(eq(_offsets(n, m), k), self.dtype)]
+
+    def pullback(self, inputs: Sequence[Any], outputs: Sequence[Any], cotangents: Sequence[Any]) -> list[Any]:
+        return [None] * 3
+
+    def connection_pattern(self, node: Apply) -> list[list[bool]]:
+        return [[False]] * 3
+
+
+def eye(n: Any, m: Any = None, k: Any = 0, dtype: Any = "float64") -> Any:
     """Return an `n` by `m` (default `n`) matrix with ones on the diagonal `k` places above the main one."""
-    return cast(eq(_offsets(*_sizes(n, m)), offset_of(k)), check_dtype(dtype))
+    return Eye(dtype)(*_sizes(n, m), offset_of(k))
 
 
 def tri(n: Any, m: Any = None, k: int = 0, dtype: Any = "float64") -> Any:

@@ -27,7 +27,7 @@ _NAMES = {
     "engine.tensor.constants": "pi e euler_gamma inf nan newaxis",
     "engine.tensor.contractions": "dense_dot tensordot vecdot matvec vecmat",
     "engine.tensor.creation": "empty empty_like",
-    "engine.tensor.diagonals": "identity_like",
+    "engine.tensor.diagonals": "Eye identity_like",
     "engine.tensor.elementary": "square sgn int_div log1pexp round_half_to_even tensor_copy "
     "round_half_away_from_zero iround deg2rad rad2deg divmod ceil_intdiv real conj conjugate imag angle "
     "complex_from_polar nan_to_num smallest largest gammau gammal chi2sf kv kn iv",

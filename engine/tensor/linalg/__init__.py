@@ -25,13 +25,24 @@ from engine.tensor.linalg.elimination import (
     pivot_to_permutation,
 )
 from engine.tensor.linalg.exponential import Expm, expm
-from engine.tensor.linalg.factorizations import Cholesky, SLogDet, cholesky, det, slogdet
-from engine.tensor.linalg.least_squares import Lstsq, lstsq, tensorinv, tensorsolve
-from engine.tensor.linalg.matrices import block_diag, kron, matrix_dot, matrix_power, norm, trace
+from engine.tensor.linalg.factorizations import Cholesky, Det, SLogDet, cholesky, det, slogdet
+from engine.tensor.linalg.least_squares import Lstsq, TensorInv, lstsq, tensorinv, tensorsolve
+from engine.tensor.linalg.matrices import (
+    BlockDiagonal,
+    KroneckerProduct,
+    block_diag,
+    kron,
+    matrix_dot,
+    matrix_power,
+    norm,
+    trace,
+)
 from engine.tensor.linalg.orthogonal import QR, qr
 from engine.tensor.linalg.schur_forms import QZ, Schur, ordqz, qz, schur
 from engine.tensor.linalg.singular_values import SVD, MatrixPinv, pinv, svd
 from engine.tensor.linalg.solvers import (
+    CholeskySolve,
+    MatrixInverse,
     Solve,
     SolveBase,
     SolveTriangular,
@@ -47,13 +58,18 @@ __all__ = [
     "QR",
     "QZ",
     "SVD",
+    "BlockDiagonal",
     "Cholesky",
+    "CholeskySolve",
+    "Det",
     "Eig",
     "Eigh",
     "Eigvalsh",
     "Expm",
+    "KroneckerProduct",
     "LUFactor",
     "Lstsq",
+    "MatrixInverse",
     "MatrixPinv",
     "PivotToPermutations",
     "SLogDet",
@@ -64,6 +80,7 @@ __all__ = [
     "SolveDiscreteLyapunov",
     "SolveSylvester",
     "SolveTriangular",
+    "TensorInv",
     "block_diag",
     "cho_solve",
     "cholesky",

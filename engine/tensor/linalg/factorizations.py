@@ -21,6 +21,7 @@ from engine.tensor.linalg.solvers import (
 )
 from engine.tensor.math import add, exp, mul
 from engine.tensor.products import dot
+from engine.tensor.replaced_op import ReplacedOp
 from engine.tensor.shape import transpose
 from engine.tensor.type import tensor_type
 
@@ -126,10 +127,28 @@ def slogdet(x: Any) -> tuple[Any, Any]:
     return sign, logabsdet
 
 
+class Det(ReplacedOp, MatrixOp):
+    """The determinant of a square matrix. The gradient of a singular matrix is NaN."""
+
+    __props__ = ()
+    gufunc_signature = "(m,m)->()"
+
+    def make_node(self, *inputs: Any) -> Apply:
+        return super().make_node(*[as_square(str(self), x) for x in inputs])
+
+    def replacement(self, *inputs: Any) -> Sequence[Any]:
+        sign, logarithm = slogdet(inputs[0])
+        return [mul(sign, exp(logarithm))]
+
+    def pullback(self, inputs: Sequence[Any], outputs: Sequence[Any], cotangents: Sequence[Any]) -> list[Any]:
+        if cotangents[0] is None:
+            return [None]
+        return [mul(mul(cotangents[0], outputs[0]), transpose(inv(inputs[0])))]
+
+
 def det(x: Any) -> Any:
     """Return the determinant of a square matrix. The gradient of a singular matrix is NaN.
 
     Leading axes are a batch.
     """
-    sign, logabsdet = slogdet(x)
-    return mul(sign, exp(logabsdet))
+    return batched(Det(), x)

@@ -13,9 +13,11 @@ from engine.graph.op import Op
 from engine.tensor.conversion import as_tensor_variable
 from engine.tensor.elemwise import cast
 from engine.tensor.linalg.solvers import as_inexact, inv, real_of, solve
-from engine.tensor.math import mul
+from engine.tensor.math import mul, neg
+from engine.tensor.products import dot
 from engine.tensor.rearranging import moveaxis
-from engine.tensor.shape import reshape, shape_i
+from engine.tensor.replaced_op import ReplacedOp
+from engine.tensor.shape import reshape, shape_i, transpose
 from engine.tensor.type import tensor_type
 
 
@@ -61,16 +63,44 @@ def lstsq(x: Any, y: Any, rcond: Any) -> Any:
     return Lstsq()(x, y, rcond)
 
 
+class TensorInv(ReplacedOp):
+    """The inverse of a tensor for products over its first `ind` axes."""
+
+    __props__ = ("ind",)
+
+    def __init__(self, ind: int = 2) -> None:
+        self.ind = int(ind)
+
+    def replacement(self, *inputs: Any) -> Sequence[Any]:
+        (a,) = inputs
+        if not 0 < self.ind < a.type.ndim:
+            raise ValueError(
+                f"Inverting {a.type} with ind={self.ind}: it must be from 1 to {a.type.ndim - 1}"
+            )
+        lengths = [shape_i(a, axis) for axis in range(a.type.ndim)]
+        found = inv(_as_matrix(a, self.ind))
+        return [reshape(found, (*lengths[self.ind :], *lengths[: self.ind]))]
+
+    def pullback(self, inputs: Sequence[Any], outputs: Sequence[Any], cotangents: Sequence[Any]) -> list[Any]:
+        (a,), (gradient,) = inputs, cotangents
+        if gradient is None:
+            return [None]
+        turned, given = (_as_matrix(v, a.type.ndim - self.ind) for v in (outputs[0], gradient))
+        found = neg(dot(dot(transpose(turned), given), transpose(turned)))
+        return [reshape(found, [shape_i(a, axis) for axis in range(a.type.ndim)])]
+
+
+def _as_matrix(a: Any, count: int) -> Any:
+    """Return `a` with its first `count` axes as rows, and the others as columns."""
+    lengths = [shape_i(a, axis) for axis in range(a.type.ndim)]
+    return reshape(a, (reduce(mul, lengths[:count]), reduce(mul, lengths[count:])))
+
+
 def tensorinv(a: Any, ind: int = 2) -> Any:
     """Return the inverse of `a` for products over its first `ind` axes: `tensordot(tensorinv(a), a, ind)`
     is the identity. As a matrix, of its first and its other axes, `a` must be square.
     """
-    a = as_tensor_variable(a)
-    if not 0 < ind < a.type.ndim:
-        raise ValueError(f"Inverting {a.type} with ind={ind}: it must be from 1 to {a.type.ndim - 1}")
-    lengths = [shape_i(a, axis) for axis in range(a.type.ndim)]
-    found = inv(reshape(a, (reduce(mul, lengths[:ind]), reduce(mul, lengths[ind:]))))
-    return reshape(found, (*lengths[ind:], *lengths[:ind]))
+    return TensorInv(ind)(a)
 
 
 def tensorsolve(a: Any, b: Any, axes: Sequence[int] | None = None) -> Any:

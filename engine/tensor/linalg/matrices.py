@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import math
 import operator
+from collections.abc import Iterator, Sequence
 from functools import reduce
 from typing import Any
 
 from engine.scalar.promotion import COMPLEX, common
 from engine.tensor.axes import axes_of, numbers_of
-from engine.tensor.blockwise import vectorize
-from engine.tensor.conversion import as_tensor_variable
+from engine.tensor.blockwise import batched
+from engine.tensor.conversion import as_tensor_variable, pad
 from engine.tensor.creation import zeros
 from engine.tensor.diagonals import eye, trace
-from engine.tensor.elemwise import cast, dimshuffle
+from engine.tensor.elemwise import as_gradient, cast, dimshuffle
+from engine.tensor.linalg.matrix_op import MatrixOp
 from engine.tensor.linalg.singular_values import svd
 from engine.tensor.linalg.solvers import inv
 from engine.tensor.math import abs as absolute
@@ -23,20 +25,50 @@ from engine.tensor.rearranging import moveaxis
 from engine.tensor.reduction import max as largest
 from engine.tensor.reduction import min as smallest
 from engine.tensor.reduction import sum as sum_over
+from engine.tensor.replaced_op import ReplacedOp
 from engine.tensor.shape import expand_dims, lengths_known, reshape, shape_i
 
 __all__ = ["block_diag", "kron", "matrix_dot", "matrix_power", "norm", "trace"]
+
+
+class KroneckerProduct(ReplacedOp):
+    """The second tensor times each element of the first, in blocks. Both have as many axes."""
+
+    __props__ = ()
+
+    def replacement(self, *inputs: Any) -> Sequence[Any]:
+        a, b = inputs
+        if a.type.ndim != b.type.ndim:
+            raise TypeError(f"Applying {self} to {a.type} and {b.type}: both must have as many dimensions")
+        lengths = zip(lengths_known(a), lengths_known(b), strict=True)
+        product = mul(_spread(a, 0), _spread(b, 1))
+        return [reshape(product, [first * second for first, second in lengths])]
+
+    def pullback(self, inputs: Sequence[Any], outputs: Sequence[Any], cotangents: Sequence[Any]) -> list[Any]:
+        (a, b), gradient = inputs, cotangents[0]
+        if gradient is None:
+            return [None, None]
+        ndim = a.type.ndim
+        pairs = zip(lengths_known(a), lengths_known(b), strict=True)
+        apart = reshape(gradient, [length for pair in pairs for length in pair])
+        of_a = sum_over(mul(apart, _spread(b, 1)), range(1, 2 * ndim, 2))
+        of_b = sum_over(mul(apart, _spread(a, 0)), range(0, 2 * ndim, 2))
+        return [as_gradient(of_a, a.type.dtype), as_gradient(of_b, b.type.dtype)]
+
+
+def _spread(x: Any, place: int) -> Any:
+    """Return `x` with an axis of length 1 beside each of its axes, which come first in each pair if `place`
+    is 0.
+    """
+    pairs = ([axis, "x"][:: -1 if place else 1] for axis in range(x.type.ndim))
+    return dimshuffle(x, [each for pair in pairs for each in pair])
 
 
 def kron(a: Any, b: Any) -> Any:
     """Return the Kronecker product of two tensors: `b` times each element of `a`."""
     a, b = as_tensor_variable(a), as_tensor_variable(b)
     ndim = max(a.type.ndim, b.type.ndim)
-    a, b = (x.dimshuffle(*["x"] * (ndim - x.type.ndim), *range(x.type.ndim)) for x in (a, b))
-    spread = [dimshuffle(a, [p for axis in range(ndim) for p in (axis, "x")])]
-    spread.append(dimshuffle(b, [p for axis in range(ndim) for p in ("x", axis)]))
-    lengths = zip(lengths_known(a), lengths_known(b), strict=True)
-    return reshape(mul(*spread), [first * second for first, second in lengths])
+    return KroneckerProduct()(pad(a, ndim), pad(b, ndim))
 
 
 def matrix_dot(*args: Any) -> Any:
@@ -61,6 +93,45 @@ def matrix_power(M: Any, n: int) -> Any:
     return eye(shape_i(M, -2), shape_i(M, -1), 0, M.type.dtype) if found is None else found
 
 
+class BlockDiagonal(ReplacedOp, MatrixOp):
+    """The matrix with `n_inputs` matrices along its diagonal, and zeros elsewhere."""
+
+    __props__ = ("n_inputs",)
+    differentiates_complex = True
+
+    def __init__(self, n_inputs: int) -> None:
+        if n_inputs < 1:
+            raise ValueError("n_inputs must be greater than 0")
+        self.n_inputs = n_inputs
+        arguments = ",".join(f"(m{position},n{position})" for position in range(n_inputs))
+        self.gufunc_signature = f"{arguments}->(m,n)"
+
+    def replacement(self, *inputs: Any) -> Sequence[Any]:
+        lengths = [lengths_known(block) for block in inputs]
+        dtype = common(tuple([block.type.dtype for block in inputs]))
+        whole = zeros([reduce(operator.add, along) for along in zip(*lengths, strict=True)], dtype)
+        for place, block in zip(_blocks(lengths), inputs, strict=True):
+            whole = whole[place].set(cast(block, dtype))
+        return [whole]
+
+    def pullback(self, inputs: Sequence[Any], outputs: Sequence[Any], cotangents: Sequence[Any]) -> list[Any]:
+        gradient = cotangents[0]
+        if gradient is None:
+            return [None] * len(inputs)
+        places = _blocks([lengths_known(block) for block in inputs])
+        return [as_gradient(gradient[p], b.type.dtype) for p, b in zip(places, inputs, strict=True)]
+
+
+def _blocks(lengths: Sequence[Sequence[Any]]) -> Iterator[tuple[slice, slice]]:
+    """Yield the place of each block of these `lengths`."""
+    row: Any = 0
+    column: Any = 0
+    for rows, columns in lengths:
+        below, right = row + rows, column + columns
+        yield slice(row, below), slice(column, right)
+        row, column = below, right
+
+
 def block_diag(*matrices: Any) -> Any:
     """Return the matrix with `matrices` along its diagonal, and zeros elsewhere. Leading axes are a batch.
 
@@ -71,20 +142,7 @@ def block_diag(*matrices: Any) -> Any:
         raise TypeError(
             f"Making a block diagonal matrix of {matrices}: All inputs must have dimension 2, or more"
         )
-    arguments = ",".join(f"(m{position},n{position})" for position in range(len(blocks)))
-    return vectorize(_block_diagonal, f"{arguments}->(m,n)")(*blocks)
-
-
-def _block_diagonal(*blocks: Any) -> Any:
-    lengths = [lengths_known(block) for block in blocks]
-    dtype = common(tuple([block.type.dtype for block in blocks]))
-    whole = zeros([reduce(operator.add, along) for along in zip(*lengths, strict=True)], dtype)
-    row = column = 0
-    for block, (rows, columns) in zip(blocks, lengths, strict=True):
-        below, right = row + rows, column + columns
-        whole = whole[row:below, column:right].set(cast(block, dtype))
-        row, column = below, right
-    return whole
+    return batched(BlockDiagonal(len(blocks)), *blocks)
 
 
 def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Any:

@@ -24,6 +24,7 @@ from engine.tensor.linalg.matrix_op import MatrixOp
 from engine.tensor.math import add, mul, neg, true_div
 from engine.tensor.products import dot
 from engine.tensor.rearranging import matrix_transpose
+from engine.tensor.replaced_op import ReplacedOp
 from engine.tensor.shape import expand_dims, shape_i, transpose
 from engine.tensor.type import tensor_type
 
@@ -247,6 +248,33 @@ def solve_triangular(
     return batched(op, a, b)
 
 
+class CholeskySolve(ReplacedOp, SolveBase):
+    """Solves `A x = b` given the Cholesky factor of A: the `lower` or upper one."""
+
+    make_node = SolveBase.make_node
+    perform = ReplacedOp.perform
+
+    def replacement(self, *inputs: Any) -> Sequence[Any]:
+        c, b = inputs
+        first, second = ("N", "C") if self.lower else ("C", "N")
+        halfway = solve_triangular(c, b, lower=self.lower, trans=first, b_ndim=self.b_ndim)
+        return [solve_triangular(c, halfway, lower=self.lower, trans=second, b_ndim=self.b_ndim)]
+
+    def pullback(self, inputs: Sequence[Any], outputs: Sequence[Any], cotangents: Sequence[Any]) -> list[Any]:
+        if cotangents[0] is None:
+            return [None, None]
+        factor, x = inputs[0], outputs[0]
+        of_b = self.make_node(factor, cotangents[0]).outputs[0]
+        if self.b_ndim == 1:
+            x, columns = dimshuffle(x, (0, "x")), dimshuffle(of_b, (0, "x"))
+        else:
+            columns = of_b
+        product = dot(columns, transpose(x))
+        whole = neg(add(product, transpose(product)))
+        of_factor = dot(whole, factor) if self.lower else dot(factor, whole)
+        return [only_triangle(of_factor, self.lower), of_b]
+
+
 def cho_solve(
     c_and_lower: tuple[Any, bool],
     b: Any,
@@ -260,17 +288,32 @@ def cho_solve(
     `b_ndim` and batches are as for `solve`. `check_finite` and `overwrite_b` are ignored.
     """
     c, lower = c_and_lower
-    b_ndim = core_ndim_of(as_tensor_variable(b), b_ndim)
-    halfway = solve_triangular(c, b, lower=lower, trans="N" if lower else "C", b_ndim=b_ndim)
-    return solve_triangular(c, halfway, lower=lower, trans="C" if lower else "N", b_ndim=b_ndim)
+    return batched(CholeskySolve(lower, b_ndim=core_ndim_of(as_tensor_variable(b), b_ndim)), c, b)
+
+
+class MatrixInverse(ReplacedOp, MatrixOp):
+    """The inverse of a square matrix; NaN if it is singular."""
+
+    __props__ = ()
+    gufunc_signature = "(m,m)->(m,m)"
+
+    def make_node(self, *inputs: Any) -> Apply:
+        return super().make_node(*[as_square(str(self), x) for x in inputs])
+
+    def replacement(self, *inputs: Any) -> Sequence[Any]:
+        (x,) = inputs
+        return [solve(x, eye(shape_i(x, -1), dtype=x.type.dtype), b_ndim=2)]
+
+    def pullback(self, inputs: Sequence[Any], outputs: Sequence[Any], cotangents: Sequence[Any]) -> list[Any]:
+        if cotangents[0] is None:
+            return [None]
+        turned = transpose(outputs[0])
+        return [neg(dot(dot(turned, cotangents[0]), turned))]
 
 
 def inv(x: Any) -> Any:
     """Return the inverse of a square matrix; NaN if it is singular. Leading axes are a batch."""
-    (x,) = as_inexact(x)
-    if x.type.ndim < 2:
-        x = as_square("inv", x)
-    return solve(x, eye(shape_i(x, -1), dtype=x.type.dtype), b_ndim=2)
+    return batched(MatrixInverse(), x)
 
 
 matrix_inverse = inv

@@ -94,6 +94,8 @@ def test_the_pipeline_is_described_by_plain_values_alone():
     check(found)
     assert [row[0] for row in found] == [
         "inline_graphs",
+        "inline_named_ops",
+        "replace_ops",
         "merge_first",
         "canonicalize",
         "lazy_branches",

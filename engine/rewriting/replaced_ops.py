@@ -1,0 +1,53 @@
+"""The replacement of Ops of matrices by the graphs that compute them, alone or in a batch.
+
+All are replaced after the rewrites that look for them. One that a loop gives to the graph around is
+replaced there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from engine.graph import Apply, FunctionGraph, Variable
+from engine.rewriting.batches import as_typed
+from engine.rewriting.equilibrium import replace_outputs
+from engine.rewriting.rewriters import GraphRewriter, RewriteReport, node_rewriter
+from engine.tensor.blockwise import Blockwise, vectorize_graph
+from engine.tensor.replaced_op import ReplacedOp
+
+
+class ReplaceOps(GraphRewriter):
+    """The replacement of all nodes of ReplacedOps by their graphs."""
+
+    name = "replace_ops"
+
+    def run(self, fgraph: FunctionGraph, report: RewriteReport) -> None:
+        waiting = [node for node in fgraph.toposort() if _is_replaced(node)]
+        while waiting:
+            for node in waiting:
+                replace_outputs(fgraph, node, _replacement_of(node), self.name)
+                report.count(self.name)
+            waiting = [node for node in fgraph.toposort() if _is_replaced(node)]
+
+
+@node_rewriter([ReplacedOp, Blockwise])
+def local_replace_op(fgraph: FunctionGraph, node: Apply) -> Sequence[Variable] | None:
+    """f(x) -> the graph that computes it."""
+    return _replacement_of(node) if _is_replaced(node) else None
+
+
+def _is_replaced(node: Apply) -> bool:
+    op = node.op.core_op if isinstance(node.op, Blockwise) else node.op
+    return isinstance(op, ReplacedOp)
+
+
+def _replacement_of(node: Apply) -> Sequence[Variable]:
+    op: Any = node.op
+    if isinstance(op, ReplacedOp):
+        found = op.replacement(*node.inputs)
+    else:
+        core = op.core_node(node.inputs)
+        outputs = core.op.replacement(*core.inputs)
+        found = vectorize_graph(outputs, dict(zip(core.inputs, node.inputs, strict=True)))
+    return [as_typed(new, old) for new, old in zip(found, node.outputs, strict=True)]
