@@ -10,7 +10,7 @@ ROOT = Path(__file__).parents[1]
 FOLDERS = ("compile", "conditional", "graph/rewriting", "link", "scan", "tensor/random")
 FILES = (
     *("ifelse.py", "graph/basic.py", "graph/fg.py", "graph/null_type.py", "graph/type.py"),
-    "tensor/type_other.py",
+    *("tensor/sharedvar.py", "tensor/type_other.py"),
 )
 PATHS = sorted(
     str(path.relative_to(ROOT))

@@ -1,5 +1,5 @@
 """Special loops, under PyTensor's path."""
 
-from engine.scanning.construction import foldl, foldr, map, reduce
+from engine.scanning.construction import filter, foldl, foldr, map, reduce
 
-__all__ = ["foldl", "foldr", "map", "reduce"]
+__all__ = ["filter", "foldl", "foldr", "map", "reduce"]

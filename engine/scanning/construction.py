@@ -1,4 +1,4 @@
-"""`scan`, a loop described by a Python function of one step, and `map`, `reduce`, `foldl`, `foldr`."""
+"""`scan`, a loop described by a Python function of one step; `map`, `reduce`, `foldl`, `foldr`, `filter`."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from engine.scanning.arguments import (
 )
 from engine.scanning.held_values import held_state, hold_non_sequences, is_held, last_value
 from engine.shared_variables import SharedVariable, newest_container
-from engine.tensor.conversion import as_symbolic
+from engine.tensor.conversion import as_symbolic, as_tensor_variable
 from engine.tensor.shape import expand_dims
 
 
@@ -265,3 +265,41 @@ def foldr(
 ) -> Any:
     """Return `reduce` from the last row to the first."""
     return reduce(fn, sequences, outputs_info, non_sequences, True, mode, name, return_updates)
+
+
+def filter(
+    fn: Callable[..., Any],
+    sequences: Any,
+    non_sequences: Any = None,
+    go_backwards: bool = False,
+    mode: Any = None,
+    name: str | None = None,
+) -> Any:
+    """Return the rows of `sequences`, one or a list or tuple, for which `fn` gives True.
+
+    `fn` gives one 0-d bool, or one for each sequence. Arguments and errors are those of `scan`; raises
+    ValueError if `fn` gives another number of bools.
+    """
+    masks = scan(
+        fn,
+        sequences,
+        None,
+        non_sequences,
+        go_backwards=go_backwards,
+        mode=mode,
+        name=name,
+        return_list=True,
+        return_updates=False,
+    )
+    several = as_list(sequences)
+    if len(masks) not in (1, len(several)):
+        raise ValueError(
+            f"Filtering {len(several)} sequences: the function gave {len(masks)} masks; one, or one for each "
+            "sequence, is needed"
+        )
+    every = masks if len(masks) > 1 else masks * len(several)
+    found = [
+        as_tensor_variable(v)[mask[::-1] if go_backwards else mask]
+        for v, mask in zip(several, every, strict=True)
+    ]
+    return found if isinstance(sequences, list | tuple) else found[0]

@@ -8,6 +8,7 @@ import engine.tensor as pt
 from engine.errors import MissingInputError
 from engine.graph.reference import evaluate
 from engine.inner import OpFromGraph, Scan
+from engine.scanning.construction import filter as rows_where
 
 MODES = {
     "REFERENCE": "NUMPY",
@@ -391,3 +392,16 @@ def test_a_condition_from_outside_is_computed_before_the_loop():
     for value, passes in ((-1.0, 4), (2.0, 1), (-1.0, 4)):
         due = sum(np.ones(2) + 0.5 * (n + 1) for n in range(passes))
         np.testing.assert_allclose(f(np.ones(2), np.full((2, 2), value))[0], due)
+
+
+@pytest.mark.parametrize("go_backwards", [False, True])
+def test_rows_are_filtered_by_one_mask_or_one_for_each_sequence(go_backwards):
+    v, w = pt.dvector("v"), pt.dvector("w")
+    large = rows_where(lambda row: row > 0.3, v, go_backwards=go_backwards)
+    ordered = rows_where(lambda a, b: a < b, [v, w], go_backwards=go_backwards)
+    own = rows_where(lambda a, b: (a > 0.6, b > 0.6), (v, w), go_backwards=go_backwards)
+    found = evaluate([v, w], [large, *ordered, *own], [X, X[::-1]])
+    expected = [[1.0, 0.5, 3.0], [-2.0, 0.25], [3.0, 1.0], [1.0, 3.0], [3.0, 1.0]]
+    assert [rows.tolist() for rows in found] == expected
+    with pytest.raises(ValueError, match="gave 2 masks"):
+        rows_where(lambda a, b, c: (a > 0, b > 0), [v, w, v])
