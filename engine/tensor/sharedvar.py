@@ -1,5 +1,5 @@
 """Shared variables that hold arrays, under PyTensor's path."""
 
-from engine.shared_variables import SharedVariable, TensorSharedVariable, shared
+from engine.shared_variables import SharedVariable, TensorSharedVariable
 
-__all__ = ["SharedVariable", "TensorSharedVariable", "shared"]
+__all__ = ["SharedVariable", "TensorSharedVariable"]
