@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import Any
 
+from engine.gradient.stable_inverses import UNDOING, inverse_of_inverse
 from engine.gradient.stable_logs import (
     first_of,
     log1p_of,
@@ -33,8 +34,8 @@ from engine.gradient.written_forms import (
     base_and_exponent,
     exponent_of,
     floats,
+    is_number,
     one_plus_exp,
-    only,
     opposite,
     quotient,
     root_of_square,
@@ -47,7 +48,7 @@ from engine.scalar.promotion import COMPILED_FLOATS
 from engine.tensor.elemwise import Elemwise
 from engine.tensor.matching import dtype_of, is_alike, scalar_value
 from engine.tensor.math import abs as absolute
-from engine.tensor.math import exp, ge, mul, sigmoid, switch
+from engine.tensor.math import exp, ge, mul, sigmoid, sign, switch
 
 
 def stable_form(node: Apply) -> Any:
@@ -57,8 +58,8 @@ def stable_form(node: Apply) -> Any:
     """
     if type(node.op) is not Elemwise:
         return None
-    recognise = _FORMS.get(type(node.op.scalar_op))
-    if recognise is None:
+    recognise = _FORMS.get(type(node.op.scalar_op), inverse_of_inverse)
+    if not isinstance(node.op.scalar_op, STABILIZED_TYPES):
         return None
     output = node.outputs[0]
     if dtype_of(output) not in COMPILED_FLOATS or any(dtype_of(v) != dtype_of(output) for v in node.inputs):
@@ -111,12 +112,15 @@ def _argument(v: Variable) -> Variable:
 
 
 def _quotient(v: Variable) -> Any:
-    """Return the form of c / (1 + exp(x)), c * exp(x) / (1 + exp(x)), sigmoid(x) / (1 - sigmoid(x)),
+    """Return the form of 1 / (1 / x), c / (1 + exp(x)),
+    c * exp(x) / (1 + exp(x)), sigmoid(x) / (1 - sigmoid(x)),
     exp(x) / sum(exp(x)), or one of stable_products.
     """
     above, below = quotient(v)
     if below is None:
         return None
+    if above is None and quotient(below)[0] is None and quotient(below)[1] is not None:
+        return quotient(below)[1]
     x = one_plus_exp(below)
     if x is not None:
         return _multiple_of_sigmoid(above, x)
@@ -177,13 +181,15 @@ def _pow(v: Variable) -> Any:
 
 
 def _sign(v: Variable) -> Any:
-    """Return the form of the sign of a determinant, which may underflow."""
-    return made_of(determinant(_argument(v)), lambda found: found[0])
-
-
-def _expm1(v: Variable) -> Any:
-    """Return the form of expm1(softplus(x))."""
-    return made_of(only(_argument(v), exponential.softplus), exp)
+    """Return the form of the sign of a determinant or of c * x, which may underflow."""
+    x = _argument(v)
+    found = determinant(x)
+    if found is not None:
+        return found[0]
+    for factor, other in _orders(x):
+        if is_number(factor, lambda number: 0 < abs(number) < float("inf")):
+            return mul(sign(factor), sign(other))
+    return None
 
 
 _FORMS: dict[type[ScalarOp], Callable[[Variable], Any]] = {
@@ -192,12 +198,12 @@ _FORMS: dict[type[ScalarOp], Callable[[Variable], Any]] = {
     arithmetic.TrueDiv: _quotient,
     arithmetic.Reciprocal: _quotient,
     arithmetic.Mul: exponential_product,
-    exponential.Expm1: _expm1,
     arithmetic.Sqr: _sqr,
     arithmetic.Sign: _sign,
     exponential.Sqrt: _sqrt,
     exponential.Pow: _pow,
 }
 
-STABILIZED = tuple([type() for type in _FORMS])
+STABILIZED_TYPES = tuple(dict.fromkeys((*_FORMS, *UNDOING)))
+STABILIZED = tuple([type() for type in STABILIZED_TYPES])
 """The operations that may have a stable form."""

@@ -31,6 +31,7 @@ from engine.graph.user_ops import is_user_op
 from engine.graph.variables import Variable
 from engine.scalar import arithmetic, comparison, exponential
 from engine.scalar.gamma import erf, erfc, gamma
+from engine.scalar.special import SpecialFunction
 from engine.tensor.elemwise import dimshuffle
 from engine.tensor.matching import DEEPEST, dtype_of, is_alike, operands_of, tensor_type_of
 from engine.tensor.math import (
@@ -236,6 +237,10 @@ def normalized(v: Variable) -> tuple[Any, tuple[int, ...]] | None:
 
 
 def _log_of_square(v: Variable) -> Any:
+    """Return the form of log(x**2) or log(sqrt(x))."""
+    root = only(v, exponential.sqrt)
+    if root is not None:
+        return mul(0.5, first_of(log_of(root, 1), log(root)))
     return made_of(root_of_square(v), lambda x: mul(2, log(absolute(x))))
 
 
@@ -260,7 +265,14 @@ def _plain_log(v: Variable, steps: int) -> Any:
     return first_of(log_of(v, steps), log(v))
 
 
+_SCALED_BESSEL = (SpecialFunction("kve"), SpecialFunction("ive"))
+
+
 def _log_of_product(first: Variable, second: Variable, steps: int) -> Any:
+    for scaled, other in ((first, second), (second, first)):
+        x = exponent_of(other)
+        if x is not None and any(floats(scaled, op) is not None for op in _SCALED_BESSEL):
+            return add(log(scaled), x)
     if is_number(first, _is_positive):
         return made_of(log_of(second, steps), lambda log_second: add(log_second, log(first)))
     if is_number(second, _is_positive):

@@ -18,7 +18,19 @@ from engine.rewriting.inner_graphs import (
     OptimizeInnerGraphs,
 )
 from engine.rewriting.merge import MergeOptimizer
-from engine.rewriting.passes import arithmetic, axes, casts, checks, fills, shapes, slices, sums
+from engine.rewriting.passes import (
+    arithmetic,
+    axes,
+    casts,
+    checks,
+    comparisons,
+    dots,
+    fills,
+    joins,
+    shapes,
+    slices,
+    sums,
+)
 from engine.rewriting.passes.branches import LazyBranches
 from engine.rewriting.passes.constant_folding import constant_folding
 from engine.rewriting.passes.fusion import FusionOptimizer, RecomputeForReductions
@@ -49,6 +61,13 @@ CANONICALIZE: tuple[NodeRewriter, ...] = (
     fills.local_useless_fill,
     fills.local_fill_template,
     fills.local_fill_sink,
+    comparisons.local_useless_elemwise_comparison,
+    comparisons.local_useless_switch,
+    comparisons.local_int_div_by_one,
+    joins.local_join_empty,
+    joins.local_join_make_vector,
+    joins.local_reduce_join,
+    dots.local_dot_to_mul,
     arithmetic.local_add_zero,
     arithmetic.local_sub_zero,
     arithmetic.local_mul_one,
@@ -65,6 +84,7 @@ CANONICALIZE: tuple[NodeRewriter, ...] = (
     sums.local_sum_of_sum,
     sums.local_sum_of_multiple,
     sums.local_sum_of_fill,
+    sums.local_extremum_of_fill,
 )
 """Tried in this order on each node, together with the stabilizing ones, until none applies."""
 

@@ -197,10 +197,15 @@ OF_FLOATS = {0.5: scalar.sqrt, -1: scalar.reciprocal}
 
 @node_rewriter([elemwise(scalar.pow)])
 def local_pow_constant(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
-    """x ** 0 -> 1; x ** 1 -> x; x ** 2 -> sqr(x); floats: x ** 0.5 -> sqrt(x), x ** -1 -> reciprocal(x)."""
+    """1 ** x -> 1; x ** 0 -> 1; x ** 1 -> x; x ** 2 -> sqr(x).
+
+    Of floats: x ** 0.5 -> sqrt(x); x ** -1 -> reciprocal(x).
+    """
     base, exponent = node.inputs
     dtype = dtype_of(node.outputs[0])
     value = scalar_value(exponent)
+    if scalar_value(base) == 1:
+        return as_output(apply_scalar(scalar.second, exponent, cast(1, dtype)), node)
     if value is None:
         return None
     base = cast(base, dtype)

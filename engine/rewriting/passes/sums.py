@@ -14,7 +14,7 @@ from engine.rewriting.elementwise_pattern import apply_scalar
 from engine.rewriting.passes.casts import HOLDS_EXACTLY
 from engine.rewriting.rewriters import node_rewriter
 from engine.scalar.promotion import FLOATS
-from engine.tensor import Sum, cast, dimshuffle
+from engine.tensor import Alloc, Sum, cast, dimshuffle
 from engine.tensor.matching import dtype_of, operands_of, scalar_value, tensor_type_of
 from engine.tensor.reduction import Max, Min, Reduction
 from engine.tensor.shape import size_over
@@ -70,17 +70,16 @@ def local_sum_of_multiple(fgraph: FunctionGraph, node: Apply) -> list[Variable] 
 
 @node_rewriter([Sum])
 def local_sum_of_fill(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
-    """sum(second(a, b)) -> b * (number of elements), for floats, if b has length 1 along the summed axes.
+    """sum(second(a, b)), sum(alloc(b)) -> b * (number of elements), of floats.
 
-    If that number may be 0, b must be a finite constant.
+    b must have length 1 along the summed axes. If that number may be 0, b must be a finite constant.
     """
     op, (x,) = node.op, node.inputs
     assert isinstance(op, Sum)
     output = node.outputs[0]
-    operands = operands_of(x, scalar.second)
-    if operands is None or dtype_of(output) not in FLOATS or dtype_of(x) != dtype_of(output):
+    value = _repeated(x)
+    if value is None or dtype_of(output) not in FLOATS or dtype_of(x) != dtype_of(output):
         return None
-    value = operands[1]
     lengths = [tensor_type_of(x).shape[axis] for axis in op.axis]
     number = scalar_value(value)
     if not all(lengths) and (number is None or not math.isfinite(number)):
@@ -92,3 +91,28 @@ def local_sum_of_fill(fgraph: FunctionGraph, node: Apply) -> list[Variable] | No
     result = apply_scalar(scalar.mul, count, dimshuffle(value, kept))
     alike = tensor_type_of(result).broadcastable == tensor_type_of(output).broadcastable
     return [result] if alike and output.type.is_super(result.type) else None
+
+
+@node_rewriter([Max, Min])
+def local_extremum_of_fill(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
+    """max(alloc(b)), min(second(a, b)) -> b, if b has length 1 along the axes, and the types say that there
+    are elements.
+    """
+    op, (x,) = node.op, node.inputs
+    assert isinstance(op, Reduction)
+    value = _repeated(x)
+    if value is None or not all(tensor_type_of(x).shape[axis] for axis in op.axis):
+        return None
+    if not all(tensor_type_of(value).broadcastable[axis] for axis in op.axis):
+        return None
+    kept = [axis for axis in range(tensor_type_of(x).ndim) if axis not in op.axis]
+    result = dimshuffle(value, kept)
+    return [result] if node.outputs[0].type.is_super(result.type) else None
+
+
+def _repeated(x: Variable) -> Variable | None:
+    """Return b if `x` is second(a, b) or alloc(b); otherwise None."""
+    operands = operands_of(x, scalar.second)
+    if operands is not None:
+        return operands[1]
+    return x.owner.inputs[0] if x.owner is not None and isinstance(x.owner.op, Alloc) else None

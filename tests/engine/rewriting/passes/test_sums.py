@@ -83,3 +83,15 @@ def test_a_sum_over_one_axis_of_a_fill_of_both_stays(rewritten):
     x, c = pt.tensor("x", dtype="float64", shape=(2, 3)), pt.dscalar("c")
     graph = rewritten([x, c], pt.sum(pt.second(x, c), axis=0)).check_values(X[0, :2, :3], np.array(2.0))
     assert graph.ops[-1] == "Sum{axis=[0]}"
+
+
+@pytest.mark.parametrize("reduce", [pt.sum, pt.max, pt.min])
+def test_a_reduction_of_a_repeated_row_is_made_of_the_row(rewritten, reduce):
+    row = pt.tensor("row", dtype="float64", shape=(4,))
+    graph = rewritten(row, reduce(pt.alloc(row, 5, 4), axis=0)).check_values(X[0, 0])
+    assert not any(op.startswith(("Alloc", "Sum", "Max", "Min")) for op in graph.ops)
+
+
+def test_the_largest_of_perhaps_nothing_stays(rewritten):
+    value, n = pt.dscalar("value"), pt.lscalar("n")
+    assert "Max{axis=[0]}" in rewritten([value, n], pt.max(pt.alloc(value, n))).check_values(2.5, 3).ops

@@ -1,0 +1,70 @@
+"""Stable forms of functions of their inverses: exp(log(x)), tanh(arctanh(x)), arcsinh(sinh(x)) and the like.
+
+What is written rounds twice, and overflows or saturates where the result does not: arctanh(tanh(40)) is
+infinite. The forms are NaN where the inner function is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from engine.gradient.written_forms import only
+from engine.graph.variables import Variable
+from engine.scalar import exponential, trigonometric
+from engine.scalar.op import ScalarOp
+from engine.tensor.elemwise import Elemwise
+from engine.tensor.math import abs as absolute
+from engine.tensor.math import add, exp, ge, le, sub, switch
+
+Form = Callable[[Any], Any]
+
+
+def _where(holds: Callable[[Any], Any], form: Form) -> Form:
+    return lambda x: switch(holds(x), form(x), float("nan"))
+
+
+def _same(x: Any) -> Any:
+    return x
+
+
+def _is_not_negative(x: Any) -> Any:
+    return ge(x, 0)
+
+
+def _is_not_below_minus_one(x: Any) -> Any:
+    return ge(x, -1)
+
+
+_INVERSES: dict[ScalarOp, tuple[tuple[ScalarOp, Form], ...]] = {
+    exponential.exp: (
+        (exponential.log, _where(_is_not_negative, _same)),
+        (exponential.log1p, _where(_is_not_below_minus_one, lambda x: add(1.0, x))),
+        (exponential.softplus, lambda x: add(1.0, exp(x))),
+    ),
+    exponential.expm1: (
+        (exponential.softplus, exp),
+        (exponential.log, _where(_is_not_negative, lambda x: sub(x, 1.0))),
+        (exponential.log1p, _where(_is_not_below_minus_one, _same)),
+    ),
+    trigonometric.sinh: ((trigonometric.arcsinh, _same),),
+    trigonometric.arcsinh: ((trigonometric.sinh, _same),),
+    trigonometric.cosh: ((trigonometric.arccosh, _where(lambda x: ge(x, 1), _same)),),
+    trigonometric.arccosh: ((trigonometric.cosh, absolute),),
+    trigonometric.tanh: ((trigonometric.arctanh, _where(lambda x: le(absolute(x), 1), _same)),),
+    trigonometric.arctanh: ((trigonometric.tanh, _same),),
+}
+
+UNDOING = tuple([type(op) for op in _INVERSES])
+"""The operations whose argument may be their inverse."""
+
+
+def inverse_of_inverse(v: Variable) -> Any:
+    """Return the form of `v`, a function of its inverse, or None."""
+    assert v.owner is not None
+    assert isinstance(v.owner.op, Elemwise)
+    for inner, form in _INVERSES.get(v.owner.op.scalar_op, ()):
+        x = only(v.owner.inputs[0], inner)
+        if x is not None:
+            return form(x)
+    return None

@@ -1,0 +1,57 @@
+import numpy as np
+import pytest
+
+import engine.tensor as pt
+
+X = np.array([0.0, -0.0, 1.5, np.inf, -np.inf, np.nan])
+
+
+def test_a_float_beside_itself_may_be_nan(rewritten):
+    x = pt.dvector("x")
+    for known in (pt.lt(x, x), pt.gt(x, x), pt.maximum(x, x), pt.minimum(x, x)):
+        assert {"lt", "gt", "maximum", "minimum"}.isdisjoint(rewritten(x, known).check_values(X).ops)
+    for unknown, name in (
+        (pt.le(x, x), "le"),
+        (pt.ge(x, x), "ge"),
+        (pt.eq(x, x), "eq"),
+        (pt.neq(x, x), "neq"),
+    ):
+        assert rewritten(x, unknown).check_values(X).ops == [name]
+
+
+def test_whole_numbers_beside_themselves_are_known(rewritten):
+    n = pt.lvector("n")
+    for known in (n <= n, n >= n, pt.eq(n, n), pt.neq(n, n), n & n, n | n, n ^ n):
+        ops = rewritten(n, known).check_values(np.array([0, -3, 7])).ops
+        assert set(ops) <= {"second"}
+
+
+def test_lengths_are_not_negative(rewritten):
+    x, y = pt.dvector("x"), pt.dvector("y")
+    length = x.shape[0] + y.shape[0]
+    known = [length < 0, length >= 0, length > -1, pt.eq(length, -1), pt.gt(0, length), pt.minimum(0, length)]
+    for comparison in known:
+        assert rewritten([x, y], comparison).check_values(X, X).ops == []
+    assert "maximum" not in rewritten([x, y], pt.maximum(length, 0)).check_values(X, X).ops
+    for unknown in (length > 0, pt.eq(length, 0), pt.maximum(length, 1), length - 9 < 0):
+        assert rewritten([x, y], unknown).check_values(X, X).ops != []
+
+
+@pytest.mark.parametrize("condition", [True, False, np.array([[0.0]]), np.nan])
+def test_a_known_condition_chooses_in_the_shape_of_both(rewritten, condition):
+    row, column = pt.drow("row"), pt.dcol("column")
+    graph = rewritten([row, column], pt.where(condition, row, column))
+    assert "where" not in graph.check_values(X[None], X[:4, None]).ops
+
+
+def test_equal_branches_need_no_condition_and_zeros_have_signs(rewritten):
+    c, x = pt.dvector("c"), pt.dvector("x")
+    assert "where" not in rewritten([c, x], pt.where(c, x, x)).check_values(X, X).ops
+    assert "where" not in rewritten(c, pt.where(c, 2.0, 2.0)).check_values(X).ops
+    assert "where" in rewritten(c, pt.where(c, 0.0, -0.0)).check_values(X, exact=True).ops
+
+
+def test_integers_divided_by_one_are_themselves_and_floats_are_rounded_down(rewritten):
+    n, x = pt.lvector("n"), pt.dvector("x")
+    assert rewritten(n, n // 1).check_values(np.array([-3, 4])).ops == []
+    assert rewritten(x, x // 1).check_values(X[:3]).ops != []

@@ -1,0 +1,49 @@
+import numpy as np
+import pytest
+
+import engine.tensor as pt
+from engine.tensor.shape import MakeVector
+
+X = np.arange(6.0).reshape(2, 3) - 2.5
+
+
+@pytest.mark.parametrize("reduce", [pt.sum, pt.prod, pt.max, pt.min])
+@pytest.mark.parametrize("axis", [0, 1, 2])
+def test_a_reduction_over_stacked_tensors_is_elementwise(rewritten, reduce, axis):
+    x, y = pt.dmatrix("x"), pt.dmatrix("y")
+    graph = rewritten([x, y], reduce(pt.stack([x, y, x], axis=axis), axis=axis)).check_values(X, X[:, ::-1])
+    assert not any(op.startswith(("Join", "Sum", "Prod", "Max", "Min")) for op in graph.ops)
+
+
+def test_a_reduction_of_numbers_is_elementwise(rewritten):
+    numbers = pt.dscalars("a", "b", "c")
+    graph = rewritten(list(numbers), pt.sum(MakeVector("float64")(*numbers))).check_values(1.0, 2.5, -7.0)
+    assert graph.ops == ["add", "add"]
+
+
+def test_a_reduction_of_more_elements_or_over_another_axis_stays(rewritten):
+    x, y = pt.dmatrix("x"), pt.dmatrix("y")
+    for result in (pt.sum(pt.concatenate([x, y]), axis=0), pt.sum(pt.stack([x, y]), axis=1)):
+        assert any(op.startswith("Sum") for op in rewritten([x, y], result).check_values(X, X).ops)
+
+
+def test_sums_in_a_wider_dtype_stay(rewritten):
+    x = pt.fmatrix("x")
+    graph = rewritten(x, pt.sum(pt.stack([x, x]), axis=0)).check_values(X.astype("float32"))
+    assert any(op.startswith("Sum") for op in graph.ops)
+
+
+def test_what_has_no_elements_is_not_joined(rewritten):
+    x, y = pt.dvector("x"), pt.dvector("y")
+    nothing = np.zeros(0)
+    assert rewritten([x, y], pt.concatenate([x, nothing, y])).check_values(X[0], X[1]).ops == ["Join{axis=0}"]
+    assert rewritten(x, pt.concatenate([nothing, x])).check_values(X[0]).ops == []
+
+
+def test_vectors_of_numbers_side_by_side_are_one(rewritten):
+    a, b, v = pt.dscalar("a"), pt.dscalar("b"), pt.dvector("v")
+    make = MakeVector("float64")
+    graph = rewritten([a, b, v], pt.concatenate([make(a), make(b, a), v, make(b)])).check_values(
+        1.0, 2.0, X[0]
+    )
+    assert len(graph.fgraph.outputs[0].owner.inputs) == 3
