@@ -17,6 +17,8 @@ from engine.rewriting.inner_graphs import (
     InnerGraphs,
     OptimizeInnerGraphs,
 )
+from engine.rewriting.linear_algebra import linear_algebra_database
+from engine.rewriting.linear_algebra.database import DrainSpecifyAssumptions
 from engine.rewriting.merge import MergeOptimizer
 from engine.rewriting.passes import (
     arithmetic,
@@ -105,6 +107,10 @@ def _registered() -> SequenceDB:
             )
     database = SequenceDB("optdb")
     database.register("inline_graphs", InlineGraphs(), "fast_run", "fast_compile", position=-4)
+    drain = DrainSpecifyAssumptions()
+    database.register(drain.name, drain, "fast_run", "fast_compile", position=-3)
+    linear_algebra = linear_algebra_database()
+    database.register(linear_algebra.name, linear_algebra, position=-2)
     database.register("inline_named_ops", InlineNamedOps(), "fast_run", "fast_compile", position=-1.5)
     database.register("replace_ops", ReplaceOps(), "fast_run", "fast_compile", position=-1)
     database.register("merge_first", MergeOptimizer(), "fast_run", "fast_compile", "merge", position=0)

@@ -25,6 +25,7 @@ ROOT = "pytensor"
 
 ENGINE: dict[str, tuple[str, ...]] = {
     "pytensor": ("engine", "engine.compiling.mode", "engine.printing"),
+    "pytensor.assumptions": ("engine.assumptions", "engine.assumptions."),
     "pytensor.compile": (
         "engine",
         "engine.compile.",
@@ -52,12 +53,22 @@ ENGINE: dict[str, tuple[str, ...]] = {
     "pytensor.scan": ("engine.scanning", "engine.scanning.", "engine.inner."),
     "pytensor.tensor": ("engine.tensor", "engine.tensor.", "engine.inner.special"),
     "pytensor.tensor.linalg": ("engine.tensor.linalg", "engine.tensor.linalg."),
+    # Its modules have the names of functions: lu, qr, svd.
+    "pytensor.tensor.linalg.decomposition": (),
+    **{
+        f"pytensor.tensor.linalg.decomposition.{name}": ("engine.tensor.linalg", "engine.tensor.linalg.")
+        for name in ("cholesky", "eigen", "lu", "qr", "schur", "svd")
+    },
     "pytensor.tensor.optimize": (
         "engine.tensor.optimize",
         "engine.inner.optimize",
         "engine.inner.optimize_ops",
     ),
-    "pytensor.tensor.rewriting": ("engine.rewriting", "engine.rewriting.passes."),
+    "pytensor.tensor.rewriting": (
+        "engine.rewriting",
+        "engine.rewriting.passes.",
+        "engine.rewriting.linear_algebra.",
+    ),
     # The same words have other meanings here: gamma, choice, norm.
     "pytensor.tensor.random": ("engine.random", "engine.random.", "engine.tensor.none_type"),
     "pytensor.tensor.special": ("engine.tensor.special", "engine.inner.special"),
@@ -154,6 +165,9 @@ def engine_name(module: str, name: str) -> Any:
     """Return what the engine has for a public name of one of PyTensor's modules, or None."""
     if name.startswith("_"):
         return internal_name(name)
+    if name == "BlockwiseWithCoreShape":
+        # PyTensor's numba backend gives a Blockwise the lengths of its results, and this class.
+        return import_module("engine.tensor.blockwise").Blockwise
     for place in engine_modules(module):
         found = getattr(import_module(place), name, None)
         if found is not None and not isinstance(found, ModuleType):

@@ -94,6 +94,8 @@ def test_the_pipeline_is_described_by_plain_values_alone():
     check(found)
     assert [row[0] for row in found] == [
         "inline_graphs",
+        "drain_specify_assumptions",
+        "linear_algebra",
         "inline_named_ops",
         "replace_ops",
         "merge_first",

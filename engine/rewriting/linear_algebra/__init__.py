@@ -1,0 +1,30 @@
+"""Rewrites of linear algebra, by the structure of matrices that is known (engine/assumptions).
+
+They run on the graph as it was written, merged: named Ops are still there. The names are PyTensor's.
+"""
+
+from __future__ import annotations
+
+from engine.rewriting.linear_algebra.database import LinearAlgebraDB
+from engine.rewriting.linear_algebra.decompositions import DECOMPOSITIONS
+from engine.rewriting.linear_algebra.determinants import DETERMINANTS
+from engine.rewriting.linear_algebra.inverses import INVERSES
+from engine.rewriting.linear_algebra.products import PRODUCTS
+from engine.rewriting.linear_algebra.solvers import SOLVERS
+from engine.rewriting.passes.axes import local_dimshuffle
+
+__all__ = ["linear_algebra_database"]
+
+REWRITERS = (local_dimshuffle, *PRODUCTS, *INVERSES, *SOLVERS, *DECOMPOSITIONS, *DETERMINANTS)
+"""Tried in this order on each node, until none applies."""
+
+
+_TAGS = ("fast_run", "fast_compile", "canonicalize", "stabilize")
+
+
+def linear_algebra_database() -> LinearAlgebraDB:
+    """Return the database of these rewrites."""
+    database = LinearAlgebraDB("linear_algebra")
+    for rewriter in REWRITERS:
+        database.register(rewriter.name, rewriter, *_TAGS)
+    return database
