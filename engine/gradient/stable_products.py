@@ -169,15 +169,22 @@ def determinant(v: Variable) -> tuple[Any, Any] | None:
 
 
 def log_of_product(v: Variable) -> Any:
-    """Return the form of log(prod(x)), a sum of logarithms, or None. It is NaN for a negative product."""
-    node = v.owner
+    """Return the form of log(prod(x)) or log(abs(prod(x))), a sum of logarithms, or None.
+
+    It is NaN for a negative product.
+    """
+    magnitude = only(v, arithmetic.abs)
+    node = v.owner if magnitude is None else magnitude.owner
     if node is None or not isinstance(node.op, Prod) or dtype_of(node.inputs[0]) != dtype_of(v):
         return None
     (x,), axis = node.inputs, node.op.axis
     exponents = _exponents_within(x)
     if exponents is not None:
         return total(exponents, axis)
-    return switch(ge(prod(sign(x), axis), 0), total(log(absolute(x)), axis), float("nan"))
+    logarithms = total(log(absolute(x)), axis)
+    if magnitude is not None or only(x, arithmetic.abs) is not None:
+        return logarithms
+    return switch(ge(prod(sign(x), axis), 0), logarithms, float("nan"))
 
 
 def _exponents_within(v: Variable, steps: int = DEEPEST) -> Any:

@@ -14,7 +14,7 @@ from engine.graph.rewrite_query import RewriteDatabaseQuery
 from engine.inner.batch_loop import batch_lengths, looped, one_for_all
 from engine.rewriting.database import Description, EquilibriumDB, RewriteDatabase
 from engine.rewriting.equilibrium import EquilibriumGraphRewriter, replace_outputs
-from engine.rewriting.rewriters import GraphRewriter, RewriteReport
+from engine.rewriting.rewriters import GraphRewriter, RewriteReport, node_rewriter
 from engine.scalar.promotion import COMPILED
 from engine.tensor.blockwise import Blockwise
 from engine.tensor.linalg.callback_op import CallbackOp
@@ -22,6 +22,7 @@ from engine.tensor.matching import tensor_type_of
 from engine.tensor.math import mul
 from engine.tensor.products import Dot, dot
 from engine.tensor.shape import reshape, shape_i
+from engine.tensor.signature import parsed
 
 
 class BatchRewriter(GraphRewriter):
@@ -67,6 +68,24 @@ class BatchDB(RewriteDatabase[Any]):
 
     def describe(self, query: RewriteDatabaseQuery) -> Description:
         return self.canonicalize.describe(query)
+
+
+@node_rewriter([Blockwise])
+def local_useless_blockwise(fgraph: FunctionGraph, node: Apply) -> Sequence[Variable] | None:
+    """f at each place of no batch -> f; at each place of a batch -> what f is on a batch, if no Blockwise.
+
+    A signature with a length, "(2,n)", knows more than f, and stays.
+    """
+    op, inputs = node.op, node.inputs
+    assert isinstance(op, Blockwise)
+    if any(name.isdigit() for axes in parsed(op.signature).outputs for name in axes):
+        return None
+    core = op.core_node(inputs)
+    is_one = op.batch_ndim(node) == 0
+    found = op.core_op.make_node(*inputs).outputs if is_one else core.op.vectorized(core, inputs)
+    if found is None or any(v.owner is not None and isinstance(v.owner.op, Blockwise) for v in found):
+        return None
+    return [as_typed(new, old) for new, old in zip(found, node.outputs, strict=True)]
 
 
 def without_blockwise(node: Apply) -> Sequence[Variable]:

@@ -8,7 +8,7 @@ from typing import Any
 from engine.graph import Constant, FunctionGraph, Supervisor, Variable, graph_inputs
 from engine.graph.replace import clone as copied
 from engine.graph.rewrite_query import RewriteDatabaseQuery
-from engine.rewriting.batches import BatchDB
+from engine.rewriting.batches import BatchDB, local_useless_blockwise
 from engine.rewriting.database import Description, EquilibriumDB, SequenceDB
 from engine.rewriting.inner_graphs import (
     GraphStore,
@@ -45,6 +45,7 @@ from engine.rewriting.scans import CLEAN, ScanDB, ScanRewriter
 
 CANONICALIZE: tuple[NodeRewriter, ...] = (
     local_gradient_control,
+    local_useless_blockwise,
     checks.local_remove_useless_assert,
     checks.local_specify_shape_known,
     constant_folding,

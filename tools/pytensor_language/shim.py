@@ -68,11 +68,13 @@ ENGINE: dict[str, tuple[str, ...]] = {
         "engine.rewriting",
         "engine.rewriting.passes.",
         "engine.rewriting.linear_algebra.",
+        "engine.rewriting.batches",
     ),
     # The same words have other meanings here: gamma, choice, norm.
     "pytensor.tensor.random": ("engine.random", "engine.random.", "engine.tensor.none_type"),
     "pytensor.tensor.special": ("engine.tensor.special", "engine.inner.special"),
     "pytensor.tensor.signal": ("engine.tensor.signal",),
+    "pytensor.tensor.einsum": ("engine.inner.einsum",),
     "pytensor.tensor.fft": ("engine.tensor.fft",),
     "pytensor.tensor.fourier": ("engine.tensor.fourier",),
     "pytensor.tensor.blas": (),

@@ -10,12 +10,13 @@ from engine.rewriting.linear_algebra.decompositions import DECOMPOSITIONS
 from engine.rewriting.linear_algebra.determinants import DETERMINANTS
 from engine.rewriting.linear_algebra.inverses import INVERSES
 from engine.rewriting.linear_algebra.products import PRODUCTS
+from engine.rewriting.linear_algebra.selections import SELECTIONS
 from engine.rewriting.linear_algebra.solvers import SOLVERS
 from engine.rewriting.passes.axes import local_dimshuffle
 
 __all__ = ["linear_algebra_database"]
 
-REWRITERS = (local_dimshuffle, *PRODUCTS, *INVERSES, *SOLVERS, *DECOMPOSITIONS, *DETERMINANTS)
+REWRITERS = (local_dimshuffle, *PRODUCTS, *SELECTIONS, *INVERSES, *SOLVERS, *DECOMPOSITIONS, *DETERMINANTS)
 """Tried in this order on each node, until none applies."""
 
 

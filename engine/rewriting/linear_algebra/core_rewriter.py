@@ -19,7 +19,7 @@ from engine.rewriting.batches import as_typed
 from engine.rewriting.rewriters import FromFunctionNodeRewriter, node_rewriter
 from engine.tensor.blockwise import Blockwise
 from engine.tensor.diagonals import Eye
-from engine.tensor.elemwise import cast, dimshuffle
+from engine.tensor.elemwise import DimShuffle, cast, dimshuffle
 from engine.tensor.matching import dtype_of, tensor_type_of
 from engine.tensor.signature import parsed
 
@@ -109,6 +109,17 @@ def is_identity(x: Variable) -> bool:
     shape = tensor_type_of(x).shape
     is_square = n is m or (shape[0] is not None and shape[0] == shape[1])
     return is_square and getattr(k, "data", None) == 0
+
+
+def unbatched(v: Any) -> Any:
+    """Return a matrix that was given axes of length 1 in front, or itself."""
+    node = v.owner
+    if node is None or not isinstance(node.op, DimShuffle):
+        return v
+    *added, row, column = node.op.new_order if len(node.op.new_order) > 2 else (None, 0, 0)
+    if set(added) != {"x"} or {row, column} != {0, 1}:
+        return v
+    return node.inputs[0] if row == 0 else turned(node.inputs[0])
 
 
 def structure_of(fgraph: FunctionGraph, A: Variable) -> str:

@@ -17,7 +17,7 @@ from engine.tensor.linalg.matrix_op import MatrixOp
 from engine.tensor.replaced_op import ReplacedOp
 
 _KEY_OF = {key.name: key for key in ALL_KEYS}
-_MATRIX_OPS = (MatrixOp, ReplacedOp, AllocDiag, ExtractDiag)
+_MATRIX_OPS = (MatrixOp, ReplacedOp, AllocDiag, ExtractDiag, SpecifyAssumptions)
 
 
 class DrainSpecifyAssumptions(GraphRewriter):

@@ -22,8 +22,9 @@ from engine.graph import Apply, FunctionGraph, Variable
 from engine.rewriting.linear_algebra.core_rewriter import core_of, core_rewriter, main_diagonal, node_by
 from engine.scalar import abs as scalar_abs
 from engine.scalar import sqr as scalar_sqr
-from engine.tensor.creation import arange, ones_like
-from engine.tensor.elemwise import Elemwise
+from engine.tensor.conversion import as_tensor_variable
+from engine.tensor.creation import alloc, arange
+from engine.tensor.elemwise import Elemwise, cast
 from engine.tensor.linalg.elimination import LU, LUFactor
 from engine.tensor.linalg.factorizations import Cholesky, Det, SLogDet, det, slogdet
 from engine.tensor.linalg.matrices import BlockDiagonal, KroneckerProduct
@@ -134,7 +135,8 @@ def det_of_factorized_matrix(fgraph: FunctionGraph, node: Apply) -> Any:
 
 def _ones(x: Any) -> Any:
     """Return a 1 for each matrix."""
-    return ones_like(x[..., 0, 0])
+    one = cast(as_tensor_variable(1.0), x.type.dtype)
+    return alloc(one, *[shape_i(x, axis) for axis in range(x.type.ndim - 2)]) if x.type.ndim > 2 else one
 
 
 @core_rewriter(Det)

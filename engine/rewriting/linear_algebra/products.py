@@ -18,6 +18,7 @@ from engine.rewriting.linear_algebra.core_rewriter import (
     is_number,
     main_diagonal,
     node_by,
+    unbatched,
 )
 from engine.rewriting.rewriters import node_rewriter
 from engine.scalar import mul as scalar_mul
@@ -62,20 +63,11 @@ def diag_of_elementwise(fgraph: FunctionGraph, node: Apply) -> Any:
         return None
     op, inputs = x.owner.op, x.owner.inputs
     if op.scalar_op == scalar_mul:
-        inputs = [v for v in inputs if not is_identity(_unbatched(v))]
+        inputs = [v for v in inputs if not is_identity(unbatched(v))]
     if not any(is_whole_matrix(v) or not is_number(v) for v in inputs):
         return None
     parts = [_diagonal_of(v) for v in inputs]
     return parts[0] if len(parts) == 1 else elemwise(op.scalar_op)(*parts)
-
-
-def _unbatched(v: Any) -> Any:
-    """Return a matrix that was given axes of length 1 in front, or itself."""
-    node = v.owner
-    if node is None or not isinstance(node.op, DimShuffle):
-        return v
-    order = node.op.new_order
-    return node.inputs[0] if order == ("x",) * (len(order) - 2) + (0, 1) else v
 
 
 def _diagonal_of(v: Any) -> Any:
@@ -150,7 +142,7 @@ def dot_of_diagonal(fgraph: FunctionGraph, node: Apply) -> Any:
     factors = factors_of(node.outputs[0])
     if factors is None:
         return None
-    left, right = map(_unbatched, factors)
+    left, right = map(unbatched, factors)
     if node_by(left, AllocDiag, Eye) and check_assumption(fgraph, left, DIAGONAL):
         return factors[1] if is_identity(left) else mul(expand_dims(main_diagonal(left), -1), factors[1])
     if node_by(right, AllocDiag, Eye) and check_assumption(fgraph, right, DIAGONAL):

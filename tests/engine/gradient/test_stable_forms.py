@@ -120,6 +120,12 @@ PRODUCTS = [
         ),
     ),
     (lambda x: pt.log(pt.prod(pt.exp(x))) + 0 * x, FAR, lambda x: np.full_like(x, x.sum()), None),
+    (
+        lambda x: pt.log(pt.abs(pt.prod(-x))) + 0 * x,
+        POSITIVE,
+        lambda x: np.full_like(x, np.log(x).sum()),
+        None,
+    ),
     (lambda x: pt.log(pt.prod(x)) + 0 * x, POSITIVE, lambda x: np.full_like(x, np.log(x).sum()), None),
 ]
 CASES = [(build, FAR, value, slope) for build, value, slope in SIGMOIDS] + LOGS + PRODUCTS

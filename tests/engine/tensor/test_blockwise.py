@@ -10,6 +10,7 @@ from engine.graph import Apply, Op, toposort, vectorize_graph, vectorize_node
 from engine.graph import replace as names_of_replace
 from engine.graph.absent_gradients import DisconnectedType
 from engine.graph.types import Type
+from engine.rewriting import rewrite_graph
 from engine.tensor import Blockwise
 from engine.tensor.linalg import Cholesky, Solve
 from engine.tensor.type import tensor_type
@@ -288,3 +289,12 @@ def test_equal_batches_are_computed_once():
     first, second = pt.linalg.cholesky(x), pt.linalg.cholesky(x)
     graph = engine.graph.FrozenFunctionGraph.from_io([x], [first, second])
     assert len(list(toposort(graph.outputs))) == 1
+
+
+def test_a_blockwise_without_a_batch_and_one_of_an_elementwise_op_are_rewritten():
+    x, y = pt.dmatrix("x"), pt.tensor3("y", dtype="float64")
+    single = Blockwise(pt.linalg.MatrixPinv())(x)
+    elementwise = Blockwise(pt.exp(pt.dscalar()).owner.op, "()->()")(y)
+    found = rewrite_graph([single, elementwise])
+    assert [type(variable.owner.op).__name__ for variable in found] == ["MatrixPinv", "Elemwise"]
+    assert isinstance(rewrite_graph(Blockwise(pt.linalg.MatrixPinv())(y)).owner.op, Blockwise)

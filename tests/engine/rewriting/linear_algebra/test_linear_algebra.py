@@ -23,6 +23,7 @@ D = np.diag(VALUES)
 RIGHT = RANDOM.normal(size=(4, 3))
 MANY = RANDOM.normal(size=(5, 4, 3))
 BATCH = np.stack([A, B])
+PLACES = np.array([3, 0, 3, -4])
 SMALL = RANDOM.normal(size=(2, 2)) + 2 * np.eye(2)
 
 la = pt.linalg
@@ -162,6 +163,14 @@ CASES = [
         lambda v, w, c: solve_sylvester(pt.diag(v), pt.diag(w), c),
         [VALUES, VALUES, A],
     ),
+    ("selection_dot_to_indexing", lambda x, i: x @ pt.eye(4)[:, i], [BATCH, PLACES]),
+    ("selection_dot_to_indexing", lambda x, i: pt.eye(4)[:, i].T @ x, [RIGHT, PLACES]),
+    ("selection_dot_to_indexing", lambda x, i: pt.eye(5)[:, i] @ x, [RIGHT, PLACES]),
+    ("selection_dot_to_indexing", lambda x, i: x @ pt.eye(5)[:, i].T, [MANY.mT, PLACES]),
+    ("selection_dot_to_indexing", lambda x: la.cholesky(x) @ np.eye(4)[:, [1, 1]], [POSITIVE]),
+    ("selection_dot_to_indexing", lambda s, x: known(s, "selection").T @ x, [np.eye(4)[:, [2, 0]], RIGHT]),
+    ("det_of_permutation", lambda p: la.det(known(p, "permutation")), [np.eye(4)[[1, 2, 0, 3]]]),
+    ("det_of_permutation", lambda p: la.det(known(p, "permutation")), [np.eye(4)[[1, 2, 3, 0]]]),
 ]
 CHOSEN = RewriteDatabaseQuery(include=("drain_specify_assumptions", "linear_algebra"))
 
@@ -173,7 +182,7 @@ def rewritten(outputs, inputs, query=CHOSEN):
 
 @pytest.mark.parametrize(("name", "build", "values"), CASES, ids=[name for name, *_ in CASES])
 def test_the_rewrite_applies_and_the_numbers_stay(name, build, values):
-    inputs = [pt.tensor(dtype="float64", shape=(None,) * value.ndim) for value in values]
+    inputs = [pt.tensor(dtype=value.dtype.name, shape=(None,) * value.ndim) for value in values]
     made = build(*inputs)
     outputs = list(made) if isinstance(made, list | tuple) else [made]
     fgraph, applied = rewritten(outputs, inputs)
@@ -229,6 +238,14 @@ def test_a_rewrite_that_would_be_wrong_does_not_apply(name):
     made = NOT[name](x)
     _, applied = rewritten(made if isinstance(made, list) else [made], [x])
     assert name not in applied
+
+
+def test_a_selection_refuses_what_its_product_refuses():
+    x, index = pt.dmatrix("x"), pt.lvector("index")
+    fgraph, _ = rewritten([x @ pt.eye(3)[:, index], pt.eye(3)[:, index] @ x], [x, index])
+    for values, message in (([A, PLACES[:1] * 0], "shape"), ([A[:, :3], np.array([7])], "out of bounds")):
+        with pytest.raises((AssertionError, IndexError), match=message):
+            evaluate(fgraph.inputs, fgraph.outputs, values)
 
 
 def test_complex_matrices_stay_as_they_are():
