@@ -19,9 +19,19 @@ from engine.assumptions import (
 )
 from engine.assumptions.rules.rule import has_square_matrices
 from engine.graph import Apply, FunctionGraph, Variable
-from engine.rewriting.linear_algebra.core_rewriter import core_of, core_rewriter, main_diagonal, node_by
+from engine.rewriting.linear_algebra.core_rewriter import (
+    as_like,
+    core_of,
+    core_rewriter,
+    main_diagonal,
+    node_by,
+)
+from engine.rewriting.rewriters import node_rewriter
 from engine.scalar import abs as scalar_abs
+from engine.scalar import log as scalar_log
+from engine.scalar import sign as scalar_sign
 from engine.scalar import sqr as scalar_sqr
+from engine.tensor.blockwise import Blockwise
 from engine.tensor.conversion import as_tensor_variable
 from engine.tensor.creation import alloc, arange
 from engine.tensor.elemwise import Elemwise, cast
@@ -32,11 +42,40 @@ from engine.tensor.linalg.orthogonal import QR
 from engine.tensor.linalg.singular_values import SVD
 from engine.tensor.linalg.solvers import MatrixInverse
 from engine.tensor.math import abs as absolute
-from engine.tensor.math import add, eq, log, mul, neg, reciprocal, sign, sqr, switch
+from engine.tensor.math import add, eq, ge, log, mul, neg, reciprocal, sign, sqr, switch
 from engine.tensor.math import pow as power
 from engine.tensor.reduction import prod
 from engine.tensor.reduction import sum as sum_over
 from engine.tensor.shape import shape_i
+
+
+@node_rewriter([Det, Blockwise])
+def slogdet_specialization(fgraph: FunctionGraph, node: Apply) -> dict[Variable, Variable] | None:
+    """sign(det(A)), log(det(A)) and log(abs(det(A))) -> the sign and the logarithm of slogdet(A): a product
+    of the diagonal may overflow.
+    """
+    if not isinstance(core_of(node), Det):
+        return None
+    signs = _clients(fgraph, node.outputs[0], scalar_sign)
+    logarithms = _clients(fgraph, node.outputs[0], scalar_log)
+    sizes = [
+        v for a in _clients(fgraph, node.outputs[0], scalar_abs) for v in _clients(fgraph, a, scalar_log)
+    ]
+    if not (signs or logarithms or sizes):
+        return None
+    found, logarithm = slogdet(node.inputs[0])
+    natural = switch(ge(found, 0), logarithm, float("nan"))
+    replaced = [(v, found) for v in signs] + [(v, natural) for v in logarithms]
+    return {old: as_like(new, old) for old, new in [*replaced, *((v, logarithm) for v in sizes)]}
+
+
+def _clients(fgraph: FunctionGraph, x: Variable, op: Any) -> list[Variable]:
+    """Return what the graph computes of `x` by the elementwise `op`."""
+    return [
+        client.outputs[0]
+        for client, _ in fgraph.clients[x]
+        if isinstance(client.op, Elemwise) and client.op.scalar_op == op
+    ]
 
 
 @core_rewriter(Det)
@@ -179,6 +218,7 @@ def _only_size_counts(fgraph: FunctionGraph, node: Apply) -> bool:
 
 
 DETERMINANTS = (
+    slogdet_specialization,
     det_of_inv,
     slogdet_of_inv,
     det_of_blockdiag,

@@ -62,6 +62,8 @@ CASES = [
     ("det_of_triangular", lambda x: la.det(pt.eye(4) * x), [A]),
     ("slogdet_of_triangular", lambda x: la.slogdet(la.cholesky(x)), [POSITIVE]),
     ("slogdet_of_triangular", lambda v: la.slogdet(pt.diag(v)), [SIGNED[:3]]),
+    ("slogdet_specialization", lambda x: [pt.log(pt.abs(la.det(x))), pt.sign(la.det(x))], [-A[:3, :3]]),
+    ("slogdet_specialization", lambda v: pt.log(la.det(pt.diag(v))), [np.full(4, 1e150) / 1e75]),
     ("det_of_factorized_matrix", lambda x: pt.abs(la.det(la.svd(x)[0])), [A]),
     ("det_of_factorized_matrix", lambda x: la.det(la.lu(pt.specify_shape(x, (4, 4)))[1]), [A]),
     ("det_of_matrix_factorized_elsewhere", lambda x: [la.det(x), la.lu_factor(x)[0]], [A[[2, 1, 0, 3]]]),
