@@ -15,14 +15,15 @@ from engine.rewriting.rewriters import node_rewriter
 from engine.tensor.elemwise import dimshuffle
 from engine.tensor.joining import Join
 from engine.tensor.matching import dtype_of, tensor_type_of
-from engine.tensor.math import add, maximum, minimum, mul
-from engine.tensor.reduction import Max, Min, Prod, Reduction, Sum
+from engine.tensor.math import add, maximum, minimum
+from engine.tensor.reduction import Max, Min, Reduction, Sum
 from engine.tensor.shape import MakeVector
 
 MOST_TERMS = 32
 """Reductions of more tensors stay: an elementwise operation has an operand for each."""
 
-_FOLDS: dict[type, Callable[[Any, Any], Any]] = {Sum: add, Prod: mul, Max: maximum, Min: minimum}
+_FOLDS: dict[type, Callable[[Any, Any], Any]] = {Sum: add, Max: maximum, Min: minimum}
+"""Products stay: their logarithm has a form that does not overflow, found by the Op."""
 
 
 @node_rewriter([Join])
@@ -64,11 +65,11 @@ def _elements(vector: Variable) -> Sequence[Variable]:
     return vector.owner.inputs
 
 
-@node_rewriter([Sum, Prod, Max, Min])
+@node_rewriter([Sum, Max, Min])
 def local_reduce_join(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
     """sum(join(a, b)) over the joined axis, along which a and b have length 1 -> a + b without that axis.
 
-    So for products, maxima, minima, and vectors of numbers (`MakeVector`).
+    So for maxima, minima, and vectors of numbers (`MakeVector`).
     """
     op, (x,) = node.op, node.inputs
     assert isinstance(op, Reduction)
