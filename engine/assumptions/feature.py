@@ -22,6 +22,8 @@ class AssumptionFeature(Feature):
     a change.
     """
 
+    attribute = "assumption_feature"
+
     def __init__(self) -> None:
         self._states: dict[Fact, FactState] = {}
         self._unknown: set[Fact] = set()
@@ -30,11 +32,6 @@ class AssumptionFeature(Feature):
     def on_attach(self, fgraph: Any) -> None:
         if any(isinstance(feature, AssumptionFeature) for feature in fgraph.features):
             raise AlreadyThere("an AssumptionFeature is attached already")
-        fgraph.assumption_feature = self
-
-    @register_feature_callback
-    def on_detach(self, fgraph: Any) -> None:
-        del fgraph.assumption_feature
 
     @register_feature_callback
     def on_change_input(self, fgraph: Any, node: Any, index: int, old: Any, new: Any, reason: Any) -> None:

@@ -72,6 +72,8 @@ class Feature:
     """Base class of objects that can be attached to a FunctionGraph."""
 
     provides: ClassVar[tuple[str, ...]] = ()
+    attribute: ClassVar[str | None] = None
+    """The name by which a graph has the Feature itself, or None."""
     callbacks: ClassVar[frozenset[str]] = frozenset()
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
@@ -102,6 +104,7 @@ class FeatureHost:
 
     _features: list[Feature]
     _provided: dict[str, Feature]
+    _named: dict[str, Feature]
     _listeners: dict[str | None, list[Feature]]
 
     @property
@@ -113,6 +116,7 @@ class FeatureHost:
         """Attach exactly `features`, which know the graph already: none is called."""
         self._features = list(features)
         self._provided = {name: feature for feature in self._features for name in feature.provides}
+        self._named = {feature.attribute: feature for feature in self._features if feature.attribute}
         self._listeners = {
             name: [feature for feature in self._features if name in feature.callbacks] for name in CALLBACKS
         }
@@ -145,6 +149,9 @@ class FeatureHost:
             self.call(feature, "on_detach")
 
     def __getattr__(self, name: str) -> Any:
+        named = self.__dict__.get("_named", {}).get(name)
+        if named is not None:
+            return named
         feature = self.__dict__.get("_provided", {}).get(name)
         if feature is None:
             raise AttributeError(f"FunctionGraph has no {name}, and no Feature attached to it provides one")
