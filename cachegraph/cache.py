@@ -196,7 +196,7 @@ _noticed: set[str] = set()
 def _open(settings: Settings) -> Store:
     if settings.directory is None:
         return _no_store(Miss("no-directory", "the settings name none"))
-    placement = place(settings.directory, settings.shared_directory, settings.trust)
+    placement = place(settings.directory, settings.shared_directory, settings.trust, settings.remotes)
     if placement.notice and placement.notice not in _noticed:
         _noticed.add(placement.notice)
         logger("cachegraph").info("%s", placement.notice)

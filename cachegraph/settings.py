@@ -12,18 +12,21 @@ import re
 from collections.abc import Callable, Mapping
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from cachegraph.errors import NoDirectoryError, SettingsError
 from cachegraph.named_tuples import NamedTuple
 from cachegraph.object_code.cpu import VARIABLE, known_levels
 from cachegraph.units import parse_size
 
+if TYPE_CHECKING:
+    from cachegraph.remote_url import RemoteURL
+
 DEFAULT_MAX_SIZE = "5GB"
 
 _KEY = r"ed25519:[\w-]{43}"
 _PRIVATE = "private"
-_OTHER_TRUST = rf"published(:[0-9]+)?|group:{_KEY}(,{_KEY})*"
+_OTHER_TRUST = rf"published(:[0-9]+)?|(group|signed):{_KEY}(,{_KEY})*"
 """Compiled when it is asked for: the usual start does without (decision 0106)."""
 Mode = Literal["readwrite", "readonly", "off", "verify"]
 OnMiss = Literal["compile", "error"]
@@ -51,7 +54,8 @@ class Settings(NamedTuple):
     entries are believed where others can write (store/trust.py). `verify_rate` is the share of hits that the
     mode verify compares with a new build. `cpu` is the best CPU level whose code runs (object_code/cpu.py);
     empty for the best of the machine. `threads` is the most threads that one call uses; 0 leaves that to
-    OMP_NUM_THREADS and the machine (engine/runtime/target.py).
+    OMP_NUM_THREADS and the machine (engine/runtime/target.py). `remotes` are the URLs of servers
+    behind the directories, nearest first (remote_url.py).
     """
 
     directory: Path | None
@@ -63,6 +67,7 @@ class Settings(NamedTuple):
     verify_rate: float = 1.0
     cpu: str = ""
     threads: int = 0
+    remotes: tuple[RemoteURL, ...] = ()
 
 
 def _path(text: str) -> Path | None:
@@ -99,7 +104,18 @@ def _threads(text: str) -> int:
     return int(text or 0)
 
 
-_TRUSTS = (_PRIVATE, "published", "published:UID", "group:KEY,KEY,..., each as `cachegraph key` prints it")
+def _remotes(text: str) -> tuple[RemoteURL, ...]:
+    if not text:
+        return ()
+    from cachegraph.remote_url import RemoteURL  # most caches have no remote
+
+    return tuple(map(RemoteURL.of, text.split()))
+
+
+_TRUSTS = (
+    *(_PRIVATE, "published", "published:UID"),
+    "group:KEY,KEY,... or signed:KEY,KEY,..., each as `cachegraph key` prints it",
+)
 SETTINGS = (
     Setting("directory", "CACHEGRAPH_DIR", "", _path),
     Setting("mode", "CACHEGRAPH_MODE", *_one_of("readwrite", "readonly", "off", "verify")),
@@ -116,6 +132,7 @@ SETTINGS = (
     Setting("verify_rate", "CACHEGRAPH_VERIFY_RATE", "1", _share, ("a number above 0 and up to 1",)),
     Setting("cpu", VARIABLE, "", _level),
     Setting("threads", "CACHEGRAPH_NUM_THREADS", "", _threads, ("a number from 1 on",)),
+    Setting("remotes", "CACHEGRAPH_REMOTE", "", _remotes, ("URLs with spaces between them",)),
 )
 VARIABLES = {setting.name: setting.variable for setting in SETTINGS}
 
@@ -142,7 +159,12 @@ def _read(setting: Setting, text: str) -> Any:
     try:
         return setting.read(text or setting.default)
     except ValueError:
-        raise SettingsError(setting.variable, text, setting.allowed or known_levels()) from None
+        raise SettingsError(setting.variable, _shown(text), setting.allowed or known_levels()) from None
+
+
+def _shown(text: str) -> str:
+    """Return `text` without the user and the password of a URL."""
+    return re.sub(r"//[^/\s]*@", "//***@", text)
 
 
 def cache_directory(environ: Mapping[str, str] | None = None) -> str:

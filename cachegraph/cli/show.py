@@ -15,7 +15,7 @@ from cachegraph.errors import InvalidEncoding
 from cachegraph.key import CacheKey, expanded
 from cachegraph.store.entry import BlobReference, Entry, Miss
 from cachegraph.store.maintenance.directory import CacheDirectory
-from cachegraph.store.shared.store import StoredFile
+from cachegraph.store.shared.without_index import StoredFile
 from cachegraph.units import format_ago, format_count, format_seconds, format_size
 
 _MOST_LISTED = 5

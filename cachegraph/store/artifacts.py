@@ -4,23 +4,30 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from typing import Protocol
 
 from cachegraph.key import CacheKey
 from cachegraph.named_tuples import NamedTuple
-from cachegraph.store.blobs import Blobs
 from cachegraph.store.entry import INLINE_LIMIT, LARGEST_ENTRY, PAYLOAD, Artifact, BlobReference, Entry
 from cachegraph.store.record import RECORD_FORMAT, Record
 from cachegraph.version import __version__
 
 
+class BlobWriter(Protocol):
+    """A place for blobs."""
+
+    def write(self, content: bytes) -> str:
+        """Write a blob of `content`; return its digest (hexadecimal). Raises OSError."""
+
+
 class PackedArtifact(NamedTuple):
-    """An artifact with its blobs on the disk: the record of a hit, and references to all blobs."""
+    """An artifact whose blobs are written: the record of a hit, and references to all blobs."""
 
     record: Record
     blobs: Sequence[BlobReference]
 
 
-def pack(artifact: Artifact, blobs: Blobs) -> PackedArtifact:
+def pack(artifact: Artifact, blobs: BlobWriter) -> PackedArtifact:
     """Write the blobs of `artifact`, its payload among them if it is long, and return the rest.
 
     Raises OSError, and ValueError for a blob without a name.
@@ -62,5 +69,5 @@ def describe(key: CacheKey, artifact: Artifact, load_seconds: float, stored_size
     )
 
 
-def _write_blob(blobs: Blobs, name: str, content: bytes) -> BlobReference:
+def _write_blob(blobs: BlobWriter, name: str, content: bytes) -> BlobReference:
     return BlobReference(name, blobs.write(content), len(content))

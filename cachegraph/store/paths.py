@@ -39,6 +39,9 @@ DAMAGED_SUFFIX = ".damaged-"
 Identity = tuple[int, int]
 
 _ENTRIES = "e"
+_BLOBS = "b"
+ENTRIES = f"{STORE_VERSION}/{_ENTRIES}"
+"""The folder of all entries, relative to the shared directory."""
 _HEXADECIMAL = frozenset("0123456789abcdef")
 
 
@@ -69,7 +72,7 @@ class SharedLayout:
         self.directory = directory
         self.root = directory / STORE_VERSION
         self.entries = self.root / _ENTRIES
-        self.blobs = self.root / "b"
+        self.blobs = self.root / _BLOBS
         self.leases = self.root / "l"
         self.damaged = self.root / "damaged"
 
@@ -91,7 +94,12 @@ class SharedLayout:
 
 def entry_place(key_hex: str) -> str:
     """Return the path of an entry relative to the shared directory. Raises ValueError."""
-    return f"{STORE_VERSION}/{_ENTRIES}/{key_hex[:2]}/{_checked(key_hex)}"
+    return f"{ENTRIES}/{key_hex[:2]}/{_checked(key_hex)}"
+
+
+def blob_place(digest_hex: str) -> str:
+    """Return the path of a blob relative to the shared directory. Raises ValueError."""
+    return f"{STORE_VERSION}/{_BLOBS}/{digest_hex[:2]}/{_checked_blob(digest_hex)}"
 
 
 def _checked(key_hex: str) -> str:

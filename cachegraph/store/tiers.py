@@ -8,6 +8,7 @@ are:
     local file system       a local store in CACHEGRAPH_DIR
     network file system     an index on this node (node.py), and a shared store in CACHEGRAPH_DIR
     either                  then the shared store in CACHEGRAPH_SHARED_DIR, if that is set
+                            then each server of CACHEGRAPH_REMOTE, in that order (remote/)
 
 CACHEGRAPH_TRUST applies to shared stores; a local store always belongs to this user alone. So if
 several users share CACHEGRAPH_DIR itself, it is treated as if it were on a network file system.
@@ -15,7 +16,7 @@ several users share CACHEGRAPH_DIR itself, it is treated as if it were on a netw
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -29,7 +30,10 @@ from cachegraph.store.local.store import LocalStore
 from cachegraph.store.trust import PRIVATE, Trust
 
 if TYPE_CHECKING:
+    from cachegraph.remote_url import RemoteURL
     from cachegraph.store.protocol import Claim, Store
+    from cachegraph.store.remote.store import RemoteStore
+    from cachegraph.store.shared.near_blobs import NearBlobs
     from cachegraph.store.shared.store import SharedStore
 
 
@@ -39,13 +43,13 @@ class TieredStore:
     Methods raise sqlite3.Error and OSError unless they say otherwise.
     """
 
-    def __init__(self, local: LocalStore, shared: Sequence[SharedStore]) -> None:
+    def __init__(self, local: LocalStore, shared: Sequence[SharedStore | RemoteStore]) -> None:
         self.local = local
         self.shared = tuple(shared)
         self._all: tuple[Store, ...] = (local, *shared)
         self._written: tuple[Store, ...] = (
             local,
-            *(store for store in shared if store.guard.trust.may_write),
+            *(store for store in shared if store.may_write),
         )
         self._lock = momentary_lock()
         self._to_copy: dict[CacheKey, Hit] = {}
@@ -148,11 +152,16 @@ class Tier(NamedTuple):
 
 
 class Placement(NamedTuple):
-    """The tiers of a cache; `notice` is logged once, unless empty: the index is elsewhere."""
+    """The tiers of a cache; `notice` is logged once, unless empty: the index is elsewhere.
+
+    `remotes` come last; `signed` says whose entries are believed there.
+    """
 
     local: Tier
     shared: tuple[Tier, ...]
     notice: str
+    remotes: tuple[RemoteURL, ...] = ()
+    signed: Trust | None = None
 
     @property
     def given(self) -> Path:
@@ -170,7 +179,7 @@ class Placement(NamedTuple):
         With `keeps`, shared blobs are copied to this node when they are first read. Does not access the disk.
         """
         local = LocalStore(self.local.directory, max_size)
-        if not self.shared:
+        if not self.shared and not self.remotes:
             return local
         from cachegraph.store.shared.near_blobs import NearBlobs  # most caches have no shared tier
         from cachegraph.store.shared.store import SharedStore
@@ -179,13 +188,35 @@ class Placement(NamedTuple):
         shared = [
             SharedStore(tier.directory, not tier.file_system.local, tier.trust, near) for tier in self.shared
         ]
-        return TieredStore(local, shared)
+        return TieredStore(local, (*shared, *self._remote_stores(near)))
+
+    def _remote_stores(self, near: NearBlobs | None) -> Iterator[RemoteStore]:
+        for url in self.remotes:
+            assert self.signed is not None
+            from cachegraph.store.remote.breaker import Breaker  # most caches have no remote
+            from cachegraph.store.remote.opening import open_files
+            from cachegraph.store.remote.store import RemoteStore
+
+            yield RemoteStore(Breaker(open_files(url)), self.signed, near)
 
 
-def place(directory: Path, shared_directory: Path | None = None, trust: str = PRIVATE) -> Placement:
+def place(
+    directory: Path,
+    shared_directory: Path | None = None,
+    trust: str = PRIVATE,
+    remotes: tuple[RemoteURL, ...] = (),
+) -> Placement:
     """Return the tiers for these settings. Never raises."""
+    found = _place(directory, shared_directory, trust)
+    if not remotes:
+        return found
+    return found._replace(remotes=remotes, signed=Trust.on_servers(trust))
+
+
+def _place(directory: Path, shared_directory: Path | None, trust: str) -> Placement:
     has_other = shared_directory not in (None, directory)
-    given = Tier(directory, file_system(directory), Trust.of(PRIVATE if has_other else trust))
+    is_private = has_other or (shared_directory is None and trust.startswith("signed:"))
+    given = Tier(directory, file_system(directory), Trust.of(PRIVATE if is_private else trust))
     others = () if shared_directory is None or not has_other else (_tier(shared_directory, trust),)
     if given.file_system.local and not given.trust.shared:
         return Placement(given, others, "")

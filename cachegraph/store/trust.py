@@ -6,6 +6,7 @@ CACHEGRAPH_TRUST    who may write                       directories, files    (w
 private             this user                           0700, 0600
 published[:UID]     that user, or this one              0755, 0644
 group:KEY,KEY..     the holders of one of these keys    2770, 0640
+signed:KEY,KEY..    they, and the holder of this user's  0755, 0644
 
 private, published: nobody else can write to the directories, and the owner of a file decides. Root
 is trusted too: root can run code without a cache. Owner and mode are read from the open descriptor;
@@ -18,6 +19,10 @@ group: any member of the group can move a file of one user, or a directory, to t
 entry, so owner and mode do not tell who published it. Therefore each entry is signed together with
 its place (signing.py), and unsigned entries and other signers are refused; blobs are named by their
 content. The group may write to the directories.
+
+signed: the same, for stores whose owners and modes say nothing: servers, copies. What
+CACHEGRAPH_REMOTE names is always read so (`Trust.on_servers`). The cache directory itself stays
+private: the keys are those of whom to believe elsewhere.
 
 Directories above the cache directory are not checked: whoever can rename it can replace it by
 another directory of the same owner (docs/hpc.md). A user is a number, and need not be known to the
@@ -37,7 +42,13 @@ from cachegraph.named_tuples import NamedTuple
 from cachegraph.store.paths import make_directory
 
 _ROOT = 0
-_MODES = {"private": (0o700, 0o600), "published": (0o755, 0o644), "group": (0o2770, 0o640)}
+_SIGNED = ("group", "signed")
+_MODES = {
+    "private": (0o700, 0o600),
+    "published": (0o755, 0o644),
+    "group": (0o2770, 0o640),
+    "signed": (0o755, 0o644),
+}
 
 
 class Untrusted(OSError):
@@ -70,22 +81,30 @@ class Trust(NamedTuple):
     def of(cls, setting: str) -> Trust:
         """Return the policy of a valid value of CACHEGRAPH_TRUST."""
         policy, _, listed = setting.partition(":")
-        if policy == "group":
-            return cls._of_group(listed.split(","))
+        if policy in _SIGNED:
+            return cls._of_signers(policy, listed.split(","))
         writer = int(listed) if listed else os.geteuid()
         owners = frozenset((writer, os.geteuid(), _ROOT))
         return cls(policy, owners, None, *_MODES[policy], writer == os.geteuid())
 
     @classmethod
-    def _of_group(cls, listed: Sequence[str]) -> Trust:
-        from cachegraph.store.signing import own_public_key, public_key  # no other policy needs them
+    def on_servers(cls, setting: str) -> Trust:
+        """Return the policy for servers, where a signature alone tells who wrote an entry.
 
-        signers = frozenset(map(public_key, listed))
-        try:
-            own = own_public_key()
-        except (OSError, NoDirectoryError):  # this user only reads then; `cachegraph doctor` says why
-            own = None
-        return cls("group", None, signers, *_MODES["group"], own in signers)
+        The keys that a valid value of CACHEGRAPH_TRUST lists are trusted, or else this user's own.
+        """
+        policy, _, listed = setting.partition(":")
+        return (
+            cls._of_signers(policy, listed.split(",")) if policy in _SIGNED else cls._of_signers("signed", ())
+        )
+
+    @classmethod
+    def _of_signers(cls, policy: str, listed: Sequence[str]) -> Trust:
+        from cachegraph.store.signing import public_key  # no other policy needs it
+
+        own, signers = _own_signer(), frozenset(map(public_key, listed))
+        trusted = signers | own if policy == "signed" else signers
+        return cls(policy, None, trusted, *_MODES[policy], bool(own & trusted))
 
     @property
     def shared(self) -> bool:
@@ -98,7 +117,18 @@ class Trust(NamedTuple):
         from cachegraph.store.signing import public_key_text
 
         signers = sorted(map(public_key_text, self.signers or ()))
-        return f"{self.policy}, entries signed by {', '.join(signers)}"
+        return f"{self.policy}, entries signed by {', '.join(signers) or 'nobody'}"
+
+
+def _own_signer() -> frozenset[bytes]:
+    """Return this user's key; none without one: this user only reads then (`cachegraph doctor` says why)."""
+    from cachegraph.store.signing import own_public_key
+
+    try:
+        own = own_public_key()
+    except (OSError, NoDirectoryError):
+        own = None
+    return frozenset() if own is None else frozenset((own,))
 
 
 PRIVATE = "private"
@@ -119,7 +149,7 @@ class Guard:
         """
         self.check_directory(path.parent)
         self._check_owner(path, status)
-        if status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+        if self.trust.policy != "signed" and status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
             found = f"mode {stat.S_IMODE(status.st_mode):04o}: others can write it"
             raise Untrusted(path, found, f"chmod {self.trust.file_mode:o} it")
 
@@ -153,6 +183,8 @@ class Guard:
 
     def _forbidden(self, directory: Path, status: os.stat_result) -> int:
         """Return the mode bits that would let others move a trusted user's files into the directory."""
+        if self.trust.policy == "signed":
+            return 0
         keeps_own = directory == self.top and bool(status.st_mode & stat.S_ISVTX)
         has_private_group = directory == self.top and status.st_gid == status.st_uid
         by_group = 0 if keeps_own or has_private_group or self.trust.policy == "group" else stat.S_IWGRP

@@ -24,7 +24,8 @@ from cachegraph.store.local.index import has_entry
 from cachegraph.store.local.sizes import COUNT_BYTES_HELD
 from cachegraph.store.local.store import LocalStore
 from cachegraph.store.paths import CLEARING_PREFIX, Layout, SharedLayout, unique_name
-from cachegraph.store.shared.store import SharedStore, StoredFile, entry_files
+from cachegraph.store.shared.store import SharedStore, entry_files
+from cachegraph.store.shared.without_index import StoredFile
 from cachegraph.store.tiers import Placement
 
 ORDERS: Mapping[str, Callable[[Entry], Any]] = {

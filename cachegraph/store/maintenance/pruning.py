@@ -42,7 +42,8 @@ from cachegraph.store.maintenance.planning import (
     make_plan,
 )
 from cachegraph.store.paths import DAMAGED_SUFFIX, TEMPORARY_PREFIX
-from cachegraph.store.shared.store import SharedStore, StoredFile
+from cachegraph.store.shared.store import SharedStore
+from cachegraph.store.shared.without_index import StoredFile
 
 T = TypeVar("T")
 

@@ -9,23 +9,22 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cachegraph.key import CacheKey
-from cachegraph.named_tuples import NamedTuple
-from cachegraph.store.activity import Batch
 from cachegraph.store.artifacts import describe, pack, refuse_oversized
 from cachegraph.store.blobs import Blobs
-from cachegraph.store.entry import LARGEST_ENTRY, Artifact, BlobReference, Entry, Hit, Miss, NearKey
+from cachegraph.store.entry import LARGEST_ENTRY, Artifact, BlobReference, Hit, Miss
 from cachegraph.store.failures import miss_of
 from cachegraph.store.files import publish_file, read_file, read_network_file, remove_file
 from cachegraph.store.paths import SharedLayout, file_size, is_key
 from cachegraph.store.protocol import Claim
 from cachegraph.store.record import Record
 from cachegraph.store.shared.entry_file import read_description, read_record, signature_fault, write_entry
+from cachegraph.store.shared.without_index import StoredFile, StoreWithoutIndex
 from cachegraph.store.signing import sign
 from cachegraph.store.trust import PRIVATE, Guard, Trust, Untrusted
 
@@ -36,20 +35,7 @@ RENEWED_SECONDS = 86400.0
 """A file that was read is touched at most once in this time."""
 
 
-class StoredFile(NamedTuple):
-    """The content of an entry file, without its record.
-
-    `references` are the key digests of other entries, `encoding` is the compressed encoding of the
-    key. The `last_used` of the entry is the time at which its file was last written or renewed.
-    """
-
-    entry: Entry
-    blobs: list[BlobReference]
-    references: tuple[bytes, ...]
-    encoding: bytes
-
-
-class SharedStore:
+class SharedStore(StoreWithoutIndex):
     """The store in `directory`. Creating the object does not access the disk.
 
     With `network`, a miss is checked twice. `trust` names the users whose files are read; by
@@ -69,6 +55,7 @@ class SharedStore:
         self._read = read_network_file if network else read_file
         self.blobs = Blobs(self.layout, self.guard)
         self._near = near
+        self.may_write = self.guard.trust.may_write
         self._sign = sign if self.guard.trust.signers is not None else None
 
     def get(self, key: CacheKey) -> Hit | Miss:
@@ -81,10 +68,6 @@ class SharedStore:
             return Miss("never-seen", f"{self.layout.directory} has no such key")
         except Exception as error:  # a damaged file, or lack of memory, can raise anything
             return miss_of(error)
-
-    def get_many(self, keys: Sequence[CacheKey]) -> list[Hit | Miss]:
-        """Return what `get` returns for each of `keys`, in their order: each has a file of its own."""
-        return [self.get(key) for key in keys]
 
     def put(self, key: CacheKey, artifact: Artifact, load_seconds: float = 0.0) -> None:
         """Publish `artifact` under `key` in one step, replacing the old entry.
@@ -103,10 +86,6 @@ class SharedStore:
             return self._sound_blob(digest_hex)
         except Exception:  # as in get
             return None
-
-    def scan(self) -> list[Entry]:
-        """Return every readable entry, the oldest first: only each host knows when it used one."""
-        return sorted((file.entry for file in self.stored()), key=lambda entry: (entry.created, entry.digest))
 
     def stored(self) -> Iterator[StoredFile]:
         """Yield the content of every readable entry file, in no order."""
@@ -159,18 +138,6 @@ class SharedStore:
         from cachegraph.store.claims.lease import Lease  # only a build needs it
 
         return (Lease(self.layout.lease(key.hex), self.guard),)
-
-    def recorded_cost(self, key: CacheKey) -> float | None:
-        """Return None: costs are recorded in the index of each node."""
-        return None
-
-    def nearest_keys(self, key: CacheKey, before: float, most: int) -> Sequence[NearKey]:
-        """Return no keys: only the index of each node is searched."""
-        return ()
-
-    def add_counts(self, batch: Batch) -> bool:
-        """Return False: counts are kept in the index of each node."""
-        return False
 
     def quarantine(self, key: CacheKey, payload: bytes) -> Path | None:
         """Keep `payload`, which differs from a fresh build, for inspection; return its path, or None."""

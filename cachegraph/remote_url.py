@@ -1,0 +1,62 @@
+"""The URLs of CACHEGRAPH_REMOTE.
+
+    s3://BUCKET/PREFIX                  a bucket; credentials, region and endpoint as for boto3 (AWS_*)
+    redis://HOST:PORT/DB, rediss://     Redis or Valkey; with ?ttl=7d, files vanish then
+    postgresql://USER@HOST/DATABASE     PostgreSQL
+    https://HOST/PATH, http://          files of a web server, read only
+
+Every URL takes ?write=no (read only) and ?timeout=SECONDS, the longest wait for one answer (default 5).
+All other options belong to the server's own URL.
+"""
+
+from __future__ import annotations
+
+from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
+
+from cachegraph.named_tuples import NamedTuple
+from cachegraph.units import parse_duration
+
+READ_ONLY = frozenset({"http", "https"})
+SCHEMES = ("s3", "redis", "rediss", "postgresql", "https", "http")
+TIMEOUT = 5.0
+_YES_NO = {"yes": True, "no": False}
+
+
+class RemoteURL(NamedTuple):
+    """A parsed URL: `url` is what is left for the server; `ttl` seconds (0: no limit)."""
+
+    scheme: str
+    url: str
+    may_write: bool
+    timeout: float
+    ttl: float
+
+    @classmethod
+    def of(cls, text: str) -> RemoteURL:
+        """Return the parsed `text`. Raises ValueError, without naming passwords, for anything else."""
+        split = urlsplit(text)
+        if split.scheme not in SCHEMES:
+            raise ValueError(f"the scheme is {split.scheme!r}; it must be one of {', '.join(SCHEMES)}")
+        if not split.hostname:
+            raise ValueError(f"{split.scheme} needs a host")
+        split.port  # noqa: B018 (raises ValueError for a port that is none)
+        options = dict(parse_qsl(split.query, keep_blank_values=True))
+        may_write = _YES_NO.get(options.pop("write", "yes"))
+        if may_write is None:
+            raise ValueError("write is neither yes nor no")
+        timeout = float(options.pop("timeout", TIMEOUT))
+        if not 0 < timeout <= 3600:
+            raise ValueError(f"timeout is {timeout}; it must be above 0 and at most 3600 seconds")
+        ttl = (
+            parse_duration(options.pop("ttl"))
+            if split.scheme.startswith("redis") and "ttl" in options
+            else 0.0
+        )
+        left = urlunsplit(split._replace(query=urlencode(options)))
+        return cls(split.scheme, left, may_write and split.scheme not in READ_ONLY, timeout, ttl)
+
+    @property
+    def location(self) -> str:
+        """Return the URL without user, password and options, for people."""
+        split = urlsplit(self.url)
+        return urlunsplit(split._replace(netloc=split.netloc.rpartition("@")[2], query="", fragment=""))

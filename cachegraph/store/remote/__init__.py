@@ -1,0 +1,1 @@
+"""Stores on servers: the files of a shared directory, in another place."""

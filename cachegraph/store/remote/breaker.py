@@ -1,0 +1,96 @@
+"""A circuit breaker: a server that failed is left alone for a while, so that no compile waits for it twice.
+
+The pause begins with FIRST_PAUSE and doubles from failure to failure, up to LONGEST_PAUSE; an answer
+ends it. Every process counts for itself. A file that is missing or too long is an answer.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from typing import TypeVar
+
+from cachegraph.logger import logger
+from cachegraph.store.files import Oversized
+from cachegraph.store.remote.files import RemoteError, RemoteFile, RemoteFiles
+
+FIRST_PAUSE = 30.0
+LONGEST_PAUSE = 600.0
+
+T = TypeVar("T")
+
+
+class LeftAlone(RemoteError):
+    """An error for a server that is left alone for `seconds` more, because of an earlier failure."""
+
+    def __init__(self, location: str, seconds: float, why: str) -> None:
+        super().__init__(location, f"left alone for {seconds:.0f} s more, because it failed ({why})")
+        self.seconds = seconds
+        self.why = why
+
+
+class Breaker:
+    """`files`, until a call fails; then every call raises LeftAlone until the pause is over.
+
+    `clock` returns monotonic seconds.
+    """
+
+    def __init__(self, files: RemoteFiles, clock: Callable[[], float] = time.monotonic) -> None:
+        self.location = files.location
+        self.may_write = files.may_write
+        self._files = files
+        self._clock = clock
+        self._pause = FIRST_PAUSE
+        self._closed_until = 0.0
+        self._why = ""
+
+    def read(self, name: str, most: int) -> bytes:
+        """Read as the files do, or raise LeftAlone."""
+        return self._answer(lambda: self._files.read(name, most))
+
+    def write(self, name: str, content: bytes) -> None:
+        """Write as the files do, or raise LeftAlone."""
+        self._answer(lambda: self._files.write(name, content))
+
+    def create(self, name: str, content: bytes) -> bool:
+        """Create as the files do, or raise LeftAlone."""
+        return self._answer(lambda: self._files.create(name, content))
+
+    def remove(self, name: str) -> bool:
+        """Remove as the files do, or raise LeftAlone."""
+        return self._answer(lambda: self._files.remove(name))
+
+    def listed(self, prefix: str) -> Iterator[RemoteFile]:
+        """List as the files do, or raise LeftAlone."""
+        return iter(self._answer(lambda: list(self._files.listed(prefix))))
+
+    def close(self) -> None:
+        """Close the connections of the files."""
+        self._files.close()
+
+    def _answer(self, ask: Callable[[], T]) -> T:
+        left = self._closed_until - self._clock()
+        if left > 0:
+            raise LeftAlone(self.location, left, self._why)
+        try:
+            found = ask()
+        except (FileNotFoundError, Oversized):
+            self._pause = FIRST_PAUSE
+            raise
+        except Exception as error:
+            self._leave_alone(error)
+            raise
+        self._pause = FIRST_PAUSE
+        return found
+
+    def _leave_alone(self, error: Exception) -> None:
+        write = logger("cachegraph").debug if self._why else logger("cachegraph").warning
+        self._why = error.what if isinstance(error, RemoteError) else f"{type(error).__name__}: {error}"
+        self._closed_until = self._clock() + self._pause
+        write(
+            "%s failed (%s); it is left alone for %.0f s. Logged once.",
+            self.location,
+            self._why,
+            self._pause,
+        )
+        self._pause = min(self._pause * 2, LONGEST_PAUSE)

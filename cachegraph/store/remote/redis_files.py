@@ -1,0 +1,102 @@
+"""Files in Redis or Valkey: a string each, under "cachegraph:" and the name of the file.
+
+With a time to live, each file vanishes that long after it was written; a blob that is written again
+lives on. An entry whose blob has vanished is a miss.
+"""
+
+from __future__ import annotations
+
+import errno
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from cachegraph.remote_url import RemoteURL
+from cachegraph.store.files import Oversized
+from cachegraph.store.remote.files import RemoteError, RemoteFile
+from cachegraph.store.remote.per_process import PerProcess
+
+_PREFIX = "cachegraph:"
+_AT_ONCE = 500
+_WILD = str.maketrans({character: f"\\{character}" for character in "*?[]\\"})
+
+
+class RedisFiles:
+    """The files in the database of a URL."""
+
+    def __init__(self, url: RemoteURL) -> None:
+        self.location = url.location
+        self.may_write = url.may_write
+        self._url = url
+        self._seconds = int(url.ttl) or None
+        self._client = PerProcess(self._connect)
+
+    def read(self, name: str, most: int) -> bytes:
+        """Return the content of a file. Raises FileNotFoundError, and Oversized above `most` bytes."""
+        with self._errors():
+            asked = self._client.get().pipeline(transaction=True)
+            length, exists, content = (
+                asked.strlen(_PREFIX + name)
+                .exists(_PREFIX + name)
+                .getrange(_PREFIX + name, 0, most)
+                .execute()
+            )
+        if not exists:
+            raise FileNotFoundError(errno.ENOENT, "no such key", f"{self.location} {name}")
+        if length > most:
+            raise Oversized(f"{self.location} {name}", length, most)
+        return bytes(content)
+
+    def write(self, name: str, content: bytes) -> None:
+        """Create or replace a file in one step."""
+        with self._errors():
+            self._client.get().set(_PREFIX + name, content, ex=self._seconds)
+
+    def create(self, name: str, content: bytes) -> bool:
+        """Create a file in one step; return False if there is one, which begins to live anew."""
+        with self._errors():
+            client = self._client.get()
+            if client.set(_PREFIX + name, content, ex=self._seconds, nx=True):
+                return True
+            if self._seconds:
+                client.expire(_PREFIX + name, self._seconds)
+            return False
+
+    def remove(self, name: str) -> bool:
+        """Remove a file; return False if there was none."""
+        with self._errors():
+            return bool(self._client.get().delete(_PREFIX + name))
+
+    def listed(self, prefix: str) -> Iterator[RemoteFile]:
+        """Yield every file whose name starts with `prefix`. Redis does not keep when one was written."""
+        with self._errors():
+            client, now = self._client.get(), time.time()
+            for key in client.scan_iter(f"{_PREFIX}{prefix.translate(_WILD)}*", count=_AT_ONCE):
+                yield RemoteFile(key.decode().removeprefix(_PREFIX), client.strlen(key), now)
+
+    def close(self) -> None:
+        """Close the connections of this process."""
+        client = self._client.forget()
+        if client is not None:
+            client.close()
+
+    def _connect(self) -> Any:
+        import redis
+        from redis.backoff import NoBackoff
+        from redis.retry import Retry
+
+        timeout = self._url.timeout
+        return redis.Redis.from_url(
+            self._url.url, socket_timeout=timeout, socket_connect_timeout=timeout, retry=Retry(NoBackoff(), 0)
+        )
+
+    @contextmanager
+    def _errors(self) -> Iterator[None]:
+        """Raise the library's errors as RemoteErrors."""
+        import redis
+
+        try:
+            yield
+        except redis.RedisError as error:
+            raise RemoteError(self.location, f"{type(error).__name__}: {error}") from error

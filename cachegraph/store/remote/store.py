@@ -1,0 +1,165 @@
+"""The store on a server: the files of a shared directory behind another interface.
+
+Blobs are written first, the entry last; the last writer replaces one whole file by another. Whoever
+can write to the server could run code in every reader, and it says of no file who wrote it. So every
+entry is signed together with its place (shared/entry_file.py), and only entries of trusted signers
+are read; blobs are named by their content.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from cachegraph.fingerprint.primitives import content_name, named_length
+from cachegraph.key import CacheKey
+from cachegraph.store.artifacts import describe, pack, refuse_oversized
+from cachegraph.store.entry import LARGEST_ENTRY, Artifact, BlobReference, Entry, Hit, Miss
+from cachegraph.store.failures import miss_of
+from cachegraph.store.files import Oversized
+from cachegraph.store.paths import ENTRIES, blob_place, entry_place, is_key
+from cachegraph.store.protocol import Claim
+from cachegraph.store.record import Record
+from cachegraph.store.remote.files import RemoteFiles
+from cachegraph.store.shared.entry_file import read_description, read_record, signature_fault, write_entry
+from cachegraph.store.shared.without_index import StoredFile, StoreWithoutIndex
+from cachegraph.store.signing import sign
+from cachegraph.store.trust import Trust, Untrusted
+
+if TYPE_CHECKING:
+    from cachegraph.store.shared.near_blobs import NearBlobs
+
+
+class RemoteStore(StoreWithoutIndex):
+    """The store in `files`; entries of the signers of `trust` are believed.
+
+    With `near`, blobs are copied to this node when they are first read. Methods raise RemoteError
+    unless they say otherwise.
+    """
+
+    def __init__(
+        self,
+        files: RemoteFiles,
+        trust: Trust,
+        near: NearBlobs | None = None,
+    ) -> None:
+        self.files = files
+        self.may_write = files.may_write and trust.may_write
+        self._signers = trust.signers or ()
+        self._near = near
+
+    def get(self, key: CacheKey) -> Hit | Miss:
+        """Return the checked entry of `key`, or the reason for the miss. Never raises."""
+        try:
+            record = read_record(self._content(key.hex), key)
+            return record.hit(self._sound_blob) if isinstance(record, Record) else record
+        except FileNotFoundError:
+            return Miss("never-seen", f"{self.files.location} has no such key")
+        except Exception as error:  # a damaged file, or lack of memory, can raise anything
+            return miss_of(error)
+
+    def put(self, key: CacheKey, artifact: Artifact, load_seconds: float = 0.0) -> None:
+        """Publish `artifact` under `key` in one step, replacing the old entry.
+
+        Raises ValueError if the artifact cannot be stored, and what signing raises.
+        """
+        record, _ = pack(artifact, _RemoteBlobs(self.files))
+        self.write(key, record, describe(key, artifact, load_seconds), artifact.references)
+
+    def write(self, key: CacheKey, record: Record, entry: Entry, references: Collection[bytes]) -> None:
+        """Publish an entry whose blobs are there. Raises as `put` does."""
+        content = write_entry(key, record, entry, references, sign)
+        refuse_oversized(key, len(content))
+        self.files.write(entry_place(key.hex), content)
+
+    def read_blob(self, digest_hex: str) -> bytes | None:
+        """Return the content of a blob, or None if it is missing, unreadable or damaged. Never raises."""
+        try:
+            return self._sound_blob(digest_hex)
+        except Exception:  # as in get
+            return None
+
+    def stored(self) -> Iterator[StoredFile]:
+        """Yield the content of every readable entry file, in no order."""
+        for file in self.files.listed(f"{ENTRIES}/"):
+            name = file.name.rpartition("/")[2]
+            found = self._read_entry(name) if is_key(name) else None
+            if found is not None:
+                yield found
+
+    def renew(self, key: CacheKey) -> StoredFile | None:
+        """Return the content of the file of `key`, or None. Never raises. The server keeps its own times."""
+        return self._read_entry(key.hex)
+
+    def delete(self, digests: Iterable[bytes], why: str = "deleted") -> int:
+        """Remove the entries of these keys and return how many there were; `why` is not kept here."""
+        return sum(self.files.remove(entry_place(digest.hex())) for digest in digests)
+
+    def claims(self, key: CacheKey) -> tuple[Claim, ...]:
+        """Return no claims: each node builds for itself."""
+        return ()
+
+    def quarantine(self, key: CacheKey, payload: bytes) -> Path | None:
+        """Return None: the local tier keeps it."""
+        return None
+
+    def close(self) -> None:
+        """Close the connections of this process; the next use opens them again."""
+        self.files.close()
+
+    def _read_entry(self, key_hex: str) -> StoredFile | None:
+        try:
+            content = self._content(key_hex)
+        except (OSError, MemoryError):  # removed meanwhile, unreadable, or of a stranger
+            return None
+        found = read_description(content, bytes.fromhex(key_hex))
+        if isinstance(found, Miss):
+            return None
+        entry = found.entry._replace(stored_size=len(content))
+        blobs = [BlobReference(name, digest, named_length(digest)) for name, digest in found.blobs.items()]
+        return StoredFile(entry, blobs, found.references, found.encoding)
+
+    def _content(self, key_hex: str) -> bytes:
+        """Return an entry file. Raises OSError, and Untrusted unless a trusted signer published it there."""
+        place = entry_place(key_hex)
+        content = self.files.read(place, LARGEST_ENTRY)
+        fault = signature_fault(content, key_hex, self._signers)
+        if fault:
+            advice = "list in CACHEGRAPH_TRUST, as signed:KEY,.., whose entries may run code here"
+            raise Untrusted(f"{self.files.location}/{place}", fault, advice)
+        return content
+
+    def _sound_blob(self, digest_hex: str) -> bytes | None:
+        return self._near.fetch(digest_hex, self._far_blob) if self._near else self._far_blob(digest_hex)
+
+    def _far_blob(self, digest_hex: str) -> bytes | None:
+        try:
+            content = self.files.read(blob_place(digest_hex), named_length(digest_hex))
+        except Oversized:
+            return None
+        return content if content_name(content) == digest_hex else None
+
+
+class _RemoteBlobs:
+    """Writes blobs to `files`."""
+
+    def __init__(self, files: RemoteFiles) -> None:
+        self._files = files
+
+    def write(self, content: bytes) -> str:
+        """Write a blob of `content`, unless there is one; return its digest (hexadecimal).
+
+        One that is there may be damaged, so it is read and compared.
+        """
+        name = content_name(content)
+        place = blob_place(name)
+        if not self._files.create(place, content) and not self._holds(place, content):
+            self._files.write(place, content)
+        return name
+
+    def _holds(self, place: str, content: bytes) -> bool:
+        try:
+            return self._files.read(place, len(content)) == content
+        except (FileNotFoundError, Oversized):
+            return False

@@ -1,0 +1,82 @@
+"""Files of a web server, read only: a published cache.
+
+What lies below the URL is a shared directory as it is on disk, for example one that a web server
+publishes or that was copied into a bucket with public reading.
+"""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Iterator
+from http.client import HTTPException
+from time import monotonic
+from typing import Any
+from urllib.error import HTTPError
+from urllib.request import Request, urlopen
+
+from cachegraph.remote_url import RemoteURL
+from cachegraph.store.files import Oversized
+from cachegraph.store.remote.files import RemoteError, RemoteFile
+from cachegraph.version import __version__
+
+_CHUNK = 1 << 18
+_MISSING = frozenset({404, 410})
+
+
+class WebFiles:
+    """The files below `http(s)://HOST/PATH`. Proxies are found as Python's urllib finds them."""
+
+    def __init__(self, url: RemoteURL) -> None:
+        self.location = url.location.rstrip("/")
+        self.may_write = False
+        self._base = url.url.rstrip("/")
+        self._timeout = url.timeout
+
+    def read(self, name: str, most: int) -> bytes:
+        """Return the content of a file. Raises FileNotFoundError, and Oversized above `most` bytes."""
+        deadline = monotonic() + self._timeout
+        request = Request(f"{self._base}/{name}", headers={"User-Agent": f"cachegraph/{__version__}"})
+        try:
+            with urlopen(request, timeout=self._timeout) as answer:
+                return self._content(answer, name, most, deadline)
+        except HTTPError as error:
+            if error.code in _MISSING:
+                raise FileNotFoundError(errno.ENOENT, "no such file", f"{self.location}/{name}") from None
+            raise RemoteError(self.location, f"status {error.code}") from error
+        except (Oversized, RemoteError):
+            raise
+        except (OSError, HTTPException) as error:
+            raise RemoteError(self.location, str(error)) from error
+
+    def write(self, name: str, content: bytes) -> None:
+        """Raise RemoteError."""
+        raise RemoteError(self.location, "it is read only")
+
+    def create(self, name: str, content: bytes) -> bool:
+        """Raise RemoteError."""
+        raise RemoteError(self.location, "it is read only")
+
+    def remove(self, name: str) -> bool:
+        """Raise RemoteError."""
+        raise RemoteError(self.location, "it is read only")
+
+    def listed(self, prefix: str) -> Iterator[RemoteFile]:
+        """Raise RemoteError: a web server does not list files."""
+        raise RemoteError(self.location, "a web server does not list files")
+
+    def close(self) -> None:
+        """Do nothing: no connection stays open."""
+
+    def _content(self, answer: Any, name: str, most: int, deadline: float) -> bytes:
+        pieces, size = [], 0
+        while piece := answer.read1(_CHUNK):
+            pieces.append(piece)
+            size += len(piece)
+            if size > most:
+                raise Oversized(f"{self.location}/{name}", size, most)
+            if monotonic() > deadline:
+                raise RemoteError(self.location, f"no whole answer within {self._timeout:g} s")
+        stated = answer.headers.get("Content-Length")
+        if stated is not None and stated.isdecimal() and int(stated) != size:
+            raise RemoteError(self.location, f"{size} of {stated} bytes came")
+        return b"".join(pieces)

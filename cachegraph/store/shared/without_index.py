@@ -1,0 +1,57 @@
+"""Stores of immutable files, without an index: no counts, no costs, no search."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Protocol
+
+from cachegraph.key import CacheKey
+from cachegraph.named_tuples import NamedTuple
+from cachegraph.store.activity import Batch
+from cachegraph.store.entry import BlobReference, Entry, Hit, Miss, NearKey
+
+
+class StoredFile(NamedTuple):
+    """The content of an entry file, without its record.
+
+    `references` are the key digests of other entries, `encoding` is the compressed encoding of the
+    key. The `last_used` of the entry is the time at which its file was last written or renewed.
+    """
+
+    entry: Entry
+    blobs: list[BlobReference]
+    references: tuple[bytes, ...]
+    encoding: bytes
+
+
+class StoreWithoutIndex(Protocol):
+    """A store that has a file for each entry; subclasses find and read them."""
+
+    def get(self, key: CacheKey) -> Hit | Miss:
+        """Return the checked entry of `key`, or the reason for the miss. Never raises."""
+
+    def stored(self) -> Iterator[StoredFile]:
+        """Yield the content of every readable entry file, in no order. Raises OSError."""
+
+    def get_many(self, keys: Sequence[CacheKey]) -> list[Hit | Miss]:
+        """Return what `get` returns for each of `keys`, in their order: each has a file of its own."""
+        return [self.get(key) for key in keys]
+
+    def scan(self) -> list[Entry]:
+        """Return every readable entry, the oldest first: only each host knows when it used one.
+
+        Raises OSError.
+        """
+        return sorted((file.entry for file in self.stored()), key=lambda entry: (entry.created, entry.digest))
+
+    def recorded_cost(self, key: CacheKey) -> float | None:
+        """Return None: costs are recorded in the index of each node."""
+        return None
+
+    def nearest_keys(self, key: CacheKey, before: float, most: int) -> Sequence[NearKey]:
+        """Return no keys: only the index of each node is searched."""
+        return ()
+
+    def add_counts(self, batch: Batch) -> bool:
+        """Return False: counts are kept in the index of each node."""
+        return False

@@ -1,0 +1,165 @@
+"""Real servers on loopback, each started for the tests that need it, and what a URL calls them."""
+
+from __future__ import annotations
+
+import os
+import pwd
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from urllib.error import URLError
+from urllib.request import Request, urlopen
+
+POSTGRESQL = sorted(Path("/usr/lib/postgresql").glob("*/bin"))
+S3_VARIABLES = {"AWS_ACCESS_KEY_ID": "tests", "AWS_SECRET_ACCESS_KEY": "tests", "AWS_REGION": "us-east-1"}
+
+
+class Server:
+    """A server: its `url`, and the environment that its clients need."""
+
+    def __init__(self, process: subprocess.Popen[bytes], url: str, variables: Mapping[str, str]) -> None:
+        self.process = process
+        self.url = url
+        self.variables = dict(variables)
+
+    def pause(self) -> None:
+        """Stop the server without closing its connections; nothing answers any more."""
+        self._signal(signal.SIGSTOP)
+
+    def resume(self) -> None:
+        """Let a paused server go on."""
+        self._signal(signal.SIGCONT)
+
+    def kill(self) -> None:
+        """Kill the server with all its processes."""
+        self._signal(signal.SIGKILL)
+        self.process.wait()
+
+    def _signal(self, number: int) -> None:
+        # PostgreSQL's children have groups of their own.
+        children = Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children").read_text().split()
+        for pid in (self.process.pid, *map(int, children)):
+            os.kill(pid, number)
+
+
+def free_port() -> int:
+    """Return a port of loopback that nobody uses now."""
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        return int(found.getsockname()[1])
+
+
+def answers(port: int) -> bool:
+    """Return True if somebody listens."""
+    with socket.socket() as asked:
+        return asked.connect_ex(("127.0.0.1", port)) == 0
+
+
+@contextmanager
+def running(
+    command: list[str], port: int, url: str, variables: Mapping[str, str] | None = None, user: str = ""
+) -> Iterator[Server]:
+    """Run a server until the context ends."""
+    quiet = subprocess.DEVNULL
+    process = subprocess.Popen(command, stdout=quiet, stderr=quiet, start_new_session=True, user=user or None)
+    try:
+        until(lambda: answers(port), process)
+        yield Server(process, url, variables or {})
+    finally:
+        if process.poll() is None:
+            process.send_signal(signal.SIGKILL)
+        process.wait()
+
+
+def until(is_there: Callable[[], bool], process: subprocess.Popen[bytes]) -> None:
+    """Wait until `is_there`, for 60 seconds at most, and as long as the process runs."""
+    end = time.monotonic() + 60
+    while not is_there():
+        assert process.poll() is None, f"{process.args} has ended"
+        assert time.monotonic() < end, f"{process.args} does not answer"
+        time.sleep(0.02)
+
+
+@contextmanager
+def redis() -> Iterator[Server]:
+    """Run Redis."""
+    port = free_port()
+    command = ["redis-server", "--port", str(port), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no"]
+    with running(command, port, f"redis://127.0.0.1:{port}/0") as server:
+        yield server
+
+
+@contextmanager
+def s3() -> Iterator[Server]:
+    """Run a server of S3's protocol, moto's, with one bucket."""
+    port = free_port()
+    variables = {**S3_VARIABLES, "AWS_ENDPOINT_URL": f"http://127.0.0.1:{port}"}
+    command = [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)]
+    with running(command, port, "s3://bucket/site/cache", variables) as server:
+        until(lambda: _is_made(f"http://127.0.0.1:{port}/bucket"), server.process)
+        yield server
+
+
+@contextmanager
+def postgresql() -> Iterator[Server]:
+    """Run PostgreSQL on a new cluster; as the user postgres if we are root, whom it refuses."""
+    port, programs = free_port(), POSTGRESQL[-1]
+    user = "postgres" if os.geteuid() == 0 else ""
+    directory = tempfile.mkdtemp(prefix="cachegraph-postgresql-")
+    if user:
+        os.chown(directory, pwd.getpwnam(user).pw_uid, -1)
+    try:
+        made = [str(programs / "initdb"), "-D", directory, "-A", "trust", "-U", "postgres", "--no-sync"]
+        subprocess.run(made, check=True, stdout=subprocess.DEVNULL, user=user or None)
+        settings = ["-c", "fsync=off", "-c", "listen_addresses=127.0.0.1"]
+        command = [str(programs / "postgres"), "-D", directory, "-p", str(port), "-k", directory, *settings]
+        with running(command, port, f"postgresql://postgres@127.0.0.1:{port}/postgres", user=user) as server:
+            until(lambda: _accepts(server.url), server.process)
+            yield server
+    finally:
+        shutil.rmtree(directory, ignore_errors=True)
+
+
+@contextmanager
+def web(directory: Path) -> Iterator[Server]:
+    """Run Python's web server on a directory."""
+    port = free_port()
+    command = [sys.executable, "-m", "http.server", str(port), "-b", "127.0.0.1", "-d", str(directory)]
+    with running(command, port, f"http://127.0.0.1:{port}") as server:
+        yield server
+
+
+def missing(name: str) -> str:
+    """Return what a server needs that is not installed; empty if nothing."""
+    needed = {"redis": ("redis-server" if not shutil.which("redis-server") else ""), "s3": ""}
+    needed["postgresql"] = "" if POSTGRESQL else "postgresql"
+    return needed[name]
+
+
+SERVERS = {"redis": redis, "s3": s3, "postgresql": postgresql}
+"""The servers that are written to."""
+
+
+def _is_made(bucket: str) -> bool:
+    try:
+        urlopen(Request(bucket, method="PUT"), timeout=5).close()
+    except (URLError, OSError):
+        return False
+    return True
+
+
+def _accepts(url: str) -> bool:
+    import psycopg
+
+    try:
+        psycopg.connect(url, connect_timeout=2).close()
+    except psycopg.Error:
+        return False
+    return True

@@ -1,0 +1,174 @@
+"""The store on a server: a dict for its users, closed to strangers, and never an error of a compile."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import settings
+from hypothesis.stateful import run_state_machine_as_test
+
+from cachegraph.cache import Cache
+from cachegraph.key import CacheKey
+from cachegraph.remote_url import RemoteURL
+from cachegraph.settings import Settings
+from cachegraph.store.entry import INLINE_LIMIT, Artifact, Hit, Miss
+from cachegraph.store.paths import blob_place, entry_place
+from cachegraph.store.remote.files import RemoteFiles
+from cachegraph.store.remote.opening import open_files
+from cachegraph.store.remote.store import RemoteStore
+from cachegraph.store.shared.store import SharedStore
+from cachegraph.store.signing import key_path, make_own_key, public_key_text
+from cachegraph.store.trust import Trust
+from tests.cachegraph.store.remote.servers import Server, web
+from tests.cachegraph.store.state_machine import StoreAgainstDict
+
+Key = Callable[..., CacheKey]
+OpenRemote = Callable[..., RemoteFiles]
+LONG = bytes(range(256)) * (INLINE_LIMIT // 256 + 1)
+ARTIFACT = Artifact(b"payload", {"code": LONG}, {"compile": 1.0}, "what it is")
+
+
+@pytest.fixture
+def remote(open_remote: OpenRemote) -> RemoteStore:
+    """Return the store on the server, as this user sees it."""
+    return RemoteStore(open_remote(), Trust.on_servers("private"))
+
+
+def test_any_sequence_of_verbs_behaves_like_a_dict(open_remote: OpenRemote) -> None:
+    class RemoteAgainstDict(StoreAgainstDict):
+        remembers_deletions = False
+        keeps_index = False
+        quarantines = False
+
+        def open(self) -> RemoteStore:
+            return RemoteStore(open_remote(), Trust.on_servers("private"))
+
+        def teardown(self) -> None:
+            for file in list(self.stores[0].files.listed("")):
+                self.stores[0].files.remove(file.name)
+            super().teardown()
+
+    run_state_machine_as_test(
+        RemoteAgainstDict, settings=settings(max_examples=4, stateful_step_count=12, database=None)
+    )
+
+
+def test_an_unsigned_entry_is_refused_before_it_is_read(
+    remote: RemoteStore, key: Key, tmp_path: Path
+) -> None:
+    unsigned = SharedStore(tmp_path)
+    unsigned.put(key("a"), ARTIFACT)
+    remote.files.write(entry_place(key("a").hex), unsigned.layout.entry(key("a").hex).read_bytes())
+    found = remote.get(key("a"))
+    assert isinstance(found, Miss)
+    assert (found.reason, "nobody signed" in found.detail) == ("untrusted", True)
+
+
+def test_a_moved_entry_is_refused(remote: RemoteStore, key: Key) -> None:
+    remote.put(key("a"), ARTIFACT)
+    remote.files.write(entry_place(key("b").hex), remote.files.read(entry_place(key("a").hex), 10**6))
+    found = remote.get(key("b"))
+    assert isinstance(found, Miss)
+    assert (found.reason, "did not publish here" in found.detail) == ("untrusted", True)
+
+
+def test_a_tampered_entry_and_a_tampered_blob_are_refused(remote: RemoteStore, key: Key) -> None:
+    remote.put(key("a"), ARTIFACT)
+    found = remote.get(key("a"))
+    assert isinstance(found, Hit)
+    remote.files.write(blob_place(found.blobs["code"]), LONG[:-1] + b"x")
+    assert remote.read_blob(found.blobs["code"]) is None
+    content = remote.files.read(entry_place(key("a").hex), 10**6)
+    for place in range(0, len(content), len(content) // 12):
+        changed = bytes((content[place] ^ 1,))
+        remote.files.write(entry_place(key("a").hex), content[:place] + changed + content[place + 1 :])
+        assert isinstance(remote.get(key("a")), Miss)
+    remote.put(key("a"), ARTIFACT)
+    assert remote.read_blob(found.blobs["code"]) == LONG
+
+
+def test_entries_of_others_are_believed_if_their_keys_are_listed(
+    remote: RemoteStore, open_remote: OpenRemote, key: Key, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    remote.put(key("a"), ARTIFACT)
+    writer = public_key_text(make_own_key())
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    keyless = RemoteStore(open_remote(), Trust.on_servers("private"))
+    assert not keyless.may_write
+    found = keyless.get(key("a"))
+    assert isinstance(found, Miss)
+    assert (found.reason, "who is not listed" in found.detail) == ("untrusted", True)
+    assert isinstance(RemoteStore(open_remote(), Trust.on_servers(f"signed:{writer}")).get(key("a")), Hit)
+    assert tmp_path in key_path().parents
+
+
+def cache(directory: Path, url: str, **given: Any) -> Cache:
+    return Cache(Settings(directory, "readwrite", "compile", remotes=(RemoteURL.of(url),), **given))
+
+
+def test_two_machines_share_what_one_of_them_compiled(server: Server, key: Key, tmp_path: Path) -> None:
+    first, second = cache(tmp_path / "1", server.url), cache(tmp_path / "2", server.url)
+    assert first.store(key("shared"), ARTIFACT)
+    found = second.lookup(key("shared"))
+    assert isinstance(found, Hit)
+    assert second.read_blob(found.blobs["code"]) == LONG
+    second.flush()
+    alone = Cache(Settings(tmp_path / "2", "readwrite", "compile")).lookup(key("shared"))
+    assert isinstance(alone, Hit), "the hit was copied to the local store"
+
+
+def test_a_server_that_is_gone_costs_one_wait_and_one_warning(
+    server: Server, key: Key, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    tried = cache(tmp_path, f"{server.url}?timeout=0.3")
+    tried.lookup(key("a"))
+    server.pause()
+    try:
+        found = [tried.lookup(key(n)) for n in range(50)]
+        assert tried.store(key("a"), ARTIFACT) is False
+    finally:
+        server.resume()
+    assert all(isinstance(miss, Miss) and miss.reason == "unreadable" for miss in found)
+    assert (
+        sum("is left alone" in record.message for record in caplog.records if record.levelname == "WARNING")
+        == 1
+    )
+    assert isinstance(Cache(Settings(tmp_path, "readwrite", "compile")).lookup(key("a")), Hit)
+
+
+def test_a_url_with_write_no_is_only_read(server: Server, key: Key, tmp_path: Path) -> None:
+    writer, reader = cache(tmp_path / "1", server.url), cache(tmp_path / "2", f"{server.url}?write=no")
+    assert reader.store(key("mine"), ARTIFACT)
+    assert isinstance(cache(tmp_path / "3", server.url).lookup(key("mine")), Miss)
+    assert writer.store(key("theirs"), ARTIFACT)
+    assert isinstance(reader.lookup(key("theirs")), Hit)
+
+
+def test_a_web_server_publishes_a_shared_directory(key: Key, tmp_path: Path, own_key: bytes) -> None:
+    trust = Trust.of(f"signed:{public_key_text(own_key)}")
+    SharedStore(tmp_path / "public", trust=trust).put(key("a"), ARTIFACT)
+    with web(tmp_path / "public") as server:
+        reader = cache(tmp_path / "local", server.url)
+        found = reader.lookup(key("a"))
+        assert isinstance(found, Hit)
+        assert reader.read_blob(found.blobs["code"]) == LONG
+        assert isinstance(missing := reader.lookup(key("b")), Miss)
+        assert missing.reason == "never-seen"
+
+
+def test_files_of_a_server_outlive_a_fork_while_it_is_asked(server: Server, key: Key, tmp_path: Path) -> None:
+    shared = cache(tmp_path, server.url)
+    shared.store(key("a"), ARTIFACT)
+    child = os.fork()
+    if child == 0:
+        try:
+            fresh = RemoteStore(open_files(RemoteURL.of(server.url)), Trust.on_servers("private"))
+            right = isinstance(fresh.get(key("a")), Hit) and shared.store(key("child"), ARTIFACT)
+        finally:
+            os._exit(0 if right else 1)
+    assert os.waitpid(child, 0)[1] == 0
+    assert isinstance(cache(tmp_path / "2", server.url).lookup(key("child")), Hit)
