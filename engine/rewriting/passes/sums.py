@@ -111,8 +111,13 @@ def local_extremum_of_fill(fgraph: FunctionGraph, node: Apply) -> list[Variable]
 
 
 def _repeated(x: Variable) -> Variable | None:
-    """Return b if `x` is second(a, b) or alloc(b); otherwise None."""
+    """Return b if `x` is second(a, b), or alloc(b) of known lengths; otherwise None.
+
+    An alloc of other lengths refuses those of which no array can be made.
+    """
     operands = operands_of(x, scalar.second)
     if operands is not None:
         return operands[1]
-    return x.owner.inputs[0] if x.owner is not None and isinstance(x.owner.op, Alloc) else None
+    if x.owner is None or not isinstance(x.owner.op, Alloc) or None in tensor_type_of(x).shape:
+        return None
+    return x.owner.inputs[0]
