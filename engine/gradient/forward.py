@@ -19,6 +19,7 @@ from engine.graph.apply import Apply
 from engine.graph.traversal import io_toposort
 from engine.graph.variables import Variable
 from engine.scalar.promotion import COMPLEX, FLOATS, INEXACT
+from engine.tensor.checks import specify_shape
 
 
 def pushforward(
@@ -32,7 +33,7 @@ def pushforward(
     """Return the Jacobian of `f` with respect to `wrt`, times `tangents`.
 
     `f` is a variable, or a list or tuple of them; so is the result. There is one tangent per variable
-    of `wrt`, of its shape. If an output does not depend on `wrt`, `disconnected_outputs` says what
+    of `wrt`, of its shape; the function checks lengths that the variable's type knows. If an output does not depend on `wrt`, `disconnected_outputs` says what
     happens, as in `grad`. Without `use_op_pushforward` every Op is pulled back twice. Raises
     ValueError for a wrong number or rank of tangents, and NullGradientError for an Op without a
     derivative.
@@ -49,6 +50,7 @@ def pushforward(
                 f"Pushing {tangent.type} forward from {target.type}: both must have the same number of "
                 "dimensions"
             )
+    given = [specify_shape(t, target.type.shape) for t, target in zip(given, targets, strict=True)]
     if use_op_pushforward:
         found = push_forward(outputs, targets, given)
     else:

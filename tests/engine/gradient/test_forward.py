@@ -197,3 +197,13 @@ def test_what_stands_in_for_tangents_is_checked_and_is_a_part_of_the_op_but_of_n
     assert layer(pushforward=tripled) != layer()
     assert "tangents" not in layer(pushforward=tripled).key_props()
     assert layer(pushforward=tripled).for_compilation() == layer()
+
+
+def test_a_loop_over_states_of_known_lengths_takes_a_tangent_of_unknown_ones():
+    x, dx = pt.tensor("x", dtype="float64", shape=(3,)), pt.dvector("dx")
+    states, _ = engine.scan(lambda state: state * x, outputs_info=[x], n_steps=4)
+    at, along = np.array([1.0, 2.0, 3.0]), np.array([1.0, 0.5, 2.0])
+    f = engine.function([x, dx], pushforward(states[-1], x, dx))
+    np.testing.assert_allclose(f(at, along), 5 * at**4 * along, rtol=1e-14)
+    with pytest.raises(AssertionError, match=r"Got shape \(2,\), expected \(3,\)"):
+        f(at, along[:2])
