@@ -179,7 +179,7 @@ def test_names_are_looked_for_where_they_mean_the_same():
     assert shim.engine_name("pytensor.tensor.math", "gamma") is pt.gamma
     assert shim.engine_name("pytensor.tensor.random.basic", "gamma") is not pt.gamma
     assert shim.engine_name("pytensor", "tensor") is None
-    assert shim.engine_name("pytensor.link.basic", "Container") is None
+    assert shim.engine_name("pytensor.link.c.basic", "CLinker") is None
 
 
 def test_files_that_are_no_measure_of_the_language_are_left_out_with_a_reason():
