@@ -1,9 +1,9 @@
 """Joining of loops: calls over the same range that share arrays, or only reduce, become one call of one loop.
 
-A joined loop reads each array once, passes elements on in registers, computes any number of arrays and
-reductions, and adds to elements of arrays; an array that only its members use disappears. Loops of one range
-are joined unless something between them needs the one and is needed by the other. Calls that may fail keep
-their order, so the same error is raised first.
+A joined loop reads each array once, passes elements on in registers, and computes any number of arrays
+and reductions; an array that only its members use disappears. Loops of one range are joined unless something
+between them needs the one and is needed by the other. Calls that may fail keep their order, so the same
+error is raised first.
 
 Equal calls stay equal: a kind of joined loop is kept only if compiling it costs no more than compiling the
 kernels that it makes needless.
@@ -18,14 +18,14 @@ from itertools import chain
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from engine.lowering.kernels.flat import Addition, flat
 from engine.lowering.kernels.nest import NestOperand
+from engine.lowering.kernels.reduce import flat
 from engine.lowering.loops import Argument, Kernel
 from engine.lowering.memory_uses import MemoryUses, joint_name, outside
 from engine.lowering.merging import MAX_OPENED
 from engine.lowering.statements import Ref, ScalarRepeat, Statement
 from engine.lowering.step_order import followed_steps, ordered
-from engine.lowering.steps import Buffer, FlatAddition, FlatOperand, FlatStore, FlatWork, Step
+from engine.lowering.steps import Buffer, FlatOperand, FlatStore, FlatWork, Step
 from engine.lowering.table import Table
 
 MAX_STATEMENTS = 100
@@ -69,9 +69,7 @@ def _segments(steps: Sequence[Step]) -> Iterator[list[Step]]:
 
 
 class _Group(Struct, eq=False):
-    """Steps to join: `written`, `read` and `reduced` say how they use memory; `arrays` have been seen.
-
-    What they add to counts as `reduced`: no pass of the loop may read it."""
+    """Steps to join: `written`, `read` and `reduced` say how they use memory; `arrays` have been seen."""
 
     number: int
     steps: list[Step] = field(default_factory=list)
@@ -81,7 +79,6 @@ class _Group(Struct, eq=False):
     reduced: set[Buffer] = field(default_factory=set)
     arrays: set[int] = field(default_factory=set)
     statements: int = 0
-    adds: bool = False
 
     def takes(self, work: FlatWork, pointers: set[int]) -> bool:
         """Return True if the loop of `work`, whose arrays are at `pointers`, may run inside this one.
@@ -104,10 +101,8 @@ class _Group(Struct, eq=False):
                 places.add(_each(self.written[store.buffer]))
             if store.buffer in self.reduced or not places <= {_each(store.pointer)}:
                 return False
-            if self.adds and store.buffer in self.read:  # what is added may be read behind the store
-                return False
         used = {*self.written, *self.read, *self.reduced}
-        return used.isdisjoint(result.buffer for result in work.accumulated)
+        return used.isdisjoint(reduction.buffer for reduction in work.reductions)
 
     def add(self, step: Step, work: FlatWork, pointers: set[int]) -> None:
         """Add a step, whose arrays are at `pointers`."""
@@ -117,8 +112,8 @@ class _Group(Struct, eq=False):
         self.arrays |= pointers
         for store in work.stores:
             self.written[store.buffer] = store.pointer
-        self.reduced.update(result.buffer for result in work.accumulated)
-        self.adds = self.adds or bool(work.additions)
+        for reduction in work.reductions:
+            self.reduced.add(reduction.buffer)
         for operand in work.operands:
             if operand.buffer is not None:
                 self.read.setdefault(operand.buffer, set()).add(_place(operand))
@@ -136,7 +131,7 @@ def _each(pointer: int) -> Place:
 def _arrays(work: FlatWork) -> set[int]:
     """Return the pointers of the arrays that `work` reads or writes."""
     read = {operand.pointer for operand in work.operands if not operand.is_repeated}
-    return read | {store.pointer for store in work.stores} | {added.pointer for added in work.additions}
+    return read | {store.pointer for store in work.stores}
 
 
 class _Grouping:
@@ -177,9 +172,7 @@ class _Grouping:
         behind = self._behind
         for group in reversed(self._ranges.get(work.extent, [])[-_WINDOW:]):
             # What most groups fail is asked first.
-            shares = not pointers.isdisjoint(group.arrays) or not (
-                group.written or work.stores or work.additions
-            )
+            shares = not pointers.isdisjoint(group.arrays) or not (group.written or work.stores)
             if shares and group.takes(work, pointers):
                 number = group.number
                 if not any(behind[other] >> number & 1 for other in needed if other != number):
@@ -258,7 +251,6 @@ def _joined(group: _Group, uses: MemoryUses) -> Step:
         work.statements,
         [store.ref for store in work.stores],
         [(r.kind, r.ref, r.accumulator, r.dtype) for r in work.reductions],
-        [Addition(a.ref, a.index, a.from_end, a.dtype) for a in work.additions],
     )
     found = [_argument(work, argument) for argument in kernel.arguments]
     return Step(
@@ -284,7 +276,7 @@ def _argument(work: FlatWork, argument: Argument) -> tuple[int, Buffer | None]:
             return stride, None
         case ("output", int(k)):
             written = [(to.pointer, to.buffer) for to in work.stores]
-            return [*written, *((to.pointer, to.buffer) for to in work.accumulated)][k]
+            return [*written, *((to.pointer, to.buffer) for to in work.reductions)][k]
     return work.extent, None
 
 
@@ -293,7 +285,7 @@ def _joint_work(works: Sequence[FlatWork], inside: set[Buffer]) -> FlatWork:
     operands: dict[FlatOperand, int] = {}
     statements: dict[Statement | ScalarRepeat, int] = {}
     stores: dict[int, FlatStore] = {}
-    reductions, additions = [], []
+    reductions = []
     for work in works:
         inputs: list[Ref] = [
             stores[o.pointer].ref
@@ -309,10 +301,8 @@ def _joint_work(works: Sequence[FlatWork], inside: set[Buffer]) -> FlatWork:
             places.append(statements.setdefault(moved, len(statements)))
         stores.update((s.pointer, replace(s, ref=_moved(s.ref, inputs, places))) for s in work.stores)
         reductions += [replace(r, ref=_moved(r.ref, inputs, places)) for r in work.reductions]
-        additions += [_moved_addition(a, inputs, places) for a in work.additions]
     stored = tuple(store for store in stores.values() if store.buffer not in inside)
-    parts = tuple(operands), tuple(statements), stored, tuple(reductions), tuple(additions)
-    return FlatWork(works[0].extent, *parts)
+    return FlatWork(works[0].extent, tuple(operands), tuple(statements), stored, tuple(reductions))
 
 
 def _moved(ref: Ref, inputs: Sequence[Ref], places: Sequence[int]) -> Ref:
@@ -321,12 +311,6 @@ def _moved(ref: Ref, inputs: Sequence[Ref], places: Sequence[int]) -> Ref:
     if ref[0] == "value":
         return ("value", places[ref[1]])
     return ("result", places[ref[1]], ref[2]) if ref[0] == "result" else ref
-
-
-def _moved_addition(addition: FlatAddition, inputs: Sequence[Ref], places: Sequence[int]) -> FlatAddition:
-    index, from_end = (inputs[position] for position in (addition.index, addition.from_end))
-    assert index[0] == from_end[0] == "input", "an index is checked before the loop that adds by it"
-    return replace(addition, ref=_moved(addition.ref, inputs, places), index=index[1], from_end=from_end[1])
 
 
 def _worthwhile(joined: Sequence[tuple[_Group, Step]], calls: Counter[int]) -> set[Kernel | None]:
