@@ -85,6 +85,11 @@ EXPRESSIONS = {
         lambda x: mp.log1p(mp.exp(x)),
         lambda x: 1 / (1 + mp.exp(-x)),
     ),
+    "sigmoid(softplus(x)) written out": (
+        lambda x: pt.exp(-pt.log(1 - pt.sigmoid(x))) / (1 + pt.exp(-pt.log(1 - pt.sigmoid(x)))),
+        lambda x: (1 + mp.exp(x)) / (2 + mp.exp(x)),
+        lambda x: mp.exp(x) / (2 + mp.exp(x)) ** 2,
+    ),
     "exp(log(x))": (lambda x: pt.exp(pt.log(x)), lambda x: _if(x >= 0, x), lambda x: _if(x >= 0, 1)),
     "expm1(log(x))": (lambda x: pt.expm1(pt.log(x)), lambda x: _if(x >= 0, x - 1), lambda x: _if(x >= 0, 1)),
     "expm1(log1p(x))": (
