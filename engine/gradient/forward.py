@@ -33,10 +33,10 @@ def pushforward(
     """Return the Jacobian of `f` with respect to `wrt`, times `tangents`.
 
     `f` is a variable, or a list or tuple of them; so is the result. There is one tangent per variable
-    of `wrt`, of its shape; the function checks lengths that the variable's type knows. If an output does not depend on `wrt`, `disconnected_outputs` says what
-    happens, as in `grad`. Without `use_op_pushforward` every Op is pulled back twice. Raises
-    ValueError for a wrong number or rank of tangents, and NullGradientError for an Op without a
-    derivative.
+    of `wrt`, of its shape; the function checks lengths that the variable's type knows. If an output does
+    not depend on `wrt`, `disconnected_outputs` says what happens, as in `grad`. Without `use_op_pushforward`
+    every Op is pulled back twice. Raises ValueError for a wrong number or rank of tangents, and
+    NullGradientError for an Op without a derivative.
     """
     check_choices("disconnected_outputs", disconnected_outputs, return_disconnected)
     outputs, targets, given = as_variables(f), as_variables(wrt), as_variables(tangents)
