@@ -33,7 +33,8 @@ def _real(function: Callable[[Any], Any], least: float) -> Any:
 
 
 _exp = np.frompyfunc(_mp.exp, 1, 1)
-_expm1 = np.frompyfunc(_mp.expm1, 1, 1)
+# mpmath raises the precision of expm1 until exp(x) changes -1, without end where x is far below 0.
+_expm1 = np.frompyfunc(lambda x: _mp.expm1(x) if x > -BITS else _mp.exp(x) - 1, 1, 1)
 _sin = np.frompyfunc(_mp.sin, 1, 1)
 _cos = np.frompyfunc(_mp.cos, 1, 1)
 _tanh = np.frompyfunc(_mp.tanh, 1, 1)

@@ -31,21 +31,26 @@ class Server:
 
     def pause(self) -> None:
         """Stop the server without closing its connections; nothing answers any more."""
-        self._signal(signal.SIGSTOP)
+        self.process.send_signal(signal.SIGSTOP)
+        self._signal_children(signal.SIGSTOP)
 
     def resume(self) -> None:
         """Let a paused server go on."""
-        self._signal(signal.SIGCONT)
+        # The children first: one that ends stays in the process table while its parent is stopped.
+        self._signal_children(signal.SIGCONT)
+        self.process.send_signal(signal.SIGCONT)
 
     def kill(self) -> None:
         """Kill the server with all its processes."""
-        self._signal(signal.SIGKILL)
+        self.process.send_signal(signal.SIGSTOP)
+        self._signal_children(signal.SIGKILL)
+        self.process.kill()
         self.process.wait()
 
-    def _signal(self, number: int) -> None:
+    def _signal_children(self, number: int) -> None:
         # PostgreSQL's children have groups of their own.
         children = Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children").read_text().split()
-        for pid in (self.process.pid, *map(int, children)):
+        for pid in map(int, children):
             os.kill(pid, number)
 
 
