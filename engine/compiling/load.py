@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 
 class Entries(Protocol):
-    """Entries that a program is loaded from: a cache, or the bundle in a pickle."""
+    """Entries that a program is loaded from: a cache, or those carried in a pickle."""
 
     def lookup(self, key: CacheKey) -> Hit | Miss:
         """Return the entry of `key`, checked, or the reason there is none; never raises."""

@@ -15,7 +15,7 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 from cachegraph.cache import default_cache
-from cachegraph.caching.bundle import Bundle, BundledCache
+from cachegraph.caching.carried import CarriedEntries, CarryingCache
 from cachegraph.key import CacheKey
 from cachegraph.logger import logger
 from cachegraph.named_tuples import NamedTuple
@@ -40,7 +40,7 @@ _ADVICE = (
 
 
 class PickledProgram(NamedTuple):
-    """A compiled function: `bundle` has its entry under `key` and those of its kernels, `data` the
+    """A compiled function: `carried` has its entry under `key` and those of its kernels, `data` the
     arrays to bind.
 
     `origin` says what it was compiled by (see `origin`). `bypass` is the reason why the function has no
@@ -53,7 +53,7 @@ class PickledProgram(NamedTuple):
     bypass: str
     origin: Mapping[str, str]
     data: tuple[Any, ...]
-    bundle: Bundle
+    carried: CarriedEntries
     ops: Mapping[str, Op]
 
     def load(self) -> Compiled:
@@ -64,13 +64,13 @@ class PickledProgram(NamedTuple):
         self._check_origin()
         cache = default_cache()
         try:
-            return self._load_from(BundledCache(cache, self.bundle))
+            return self._load_from(CarryingCache(cache, self.carried))
         except Exception:  # whatever the cache has, what was carried does not depend on it
             logger("engine").info(
                 "loading the pickled function %s from the cache failed", self.name, exc_info=True
             )
         try:
-            return self._load_from(BundledCache(None, self.bundle))
+            return self._load_from(CarryingCache(None, self.carried))
         except Exception as error:
             raise FunctionLoadError(
                 self.name, f"what its pickle contains does not load ({error})", _ADVICE
@@ -94,9 +94,9 @@ class PickledProgram(NamedTuple):
         except ValueError as error:
             raise FunctionLoadError(self.name, str(error), _ADVICE) from error
 
-    def _load_from(self, entries: BundledCache) -> Compiled:
+    def _load_from(self, entries: CarryingCache) -> Compiled:
         begin = perf_counter()
-        entry = self.bundle.lookup(self.key) if self.bypass else entries.lookup(self.key)
+        entry = self.carried.lookup(self.key) if self.bypass else entries.lookup(self.key)
         if isinstance(entry, Miss):
             raise LookupError(f"the program: {entry.reason}, {entry.detail}")
         context = LoadContext(entries, self.name, self.ops, CompilationTally())
@@ -104,7 +104,7 @@ class PickledProgram(NamedTuple):
         info = self._info(entries, entry, context.tally, perf_counter() - begin)
         return Compiled(runner, info, lambda: self._optimized(entries, entry), lambda: self)
 
-    def _info(self, entries: BundledCache, entry: Hit, tally: CompilationTally, seconds: float) -> CacheInfo:
+    def _info(self, entries: CarryingCache, entry: Hit, tally: CompilationTally, seconds: float) -> CacheInfo:
         """Return how the function was made: "hit" if the cache here had its entry, else "carried"."""
         reason = self.bypass or entries.taken.get(self.key, "")
         tally.count("function", True, sum(entry.seconds.values()))
@@ -120,10 +120,10 @@ class PickledProgram(NamedTuple):
             seconds_saved=max(tally.seconds_saved - seconds, 0.0),
         )
 
-    def _optimized(self, entries: BundledCache, entry: Hit) -> FunctionGraph:
+    def _optimized(self, entries: CarryingCache, entry: Hit) -> FunctionGraph:
         from engine.compiling.inner_graphs import load_optimized
 
-        own = self.bundle.lookup(self.key)
+        own = self.carried.lookup(self.key)
         for blobs in (entry.blobs, own.blobs if isinstance(own, Hit) else {}):
             graph = load_optimized(entries, blobs, self.data, self.ops)
             if graph is not None:
@@ -152,12 +152,12 @@ def pickled_program(
     payload = pack_program(execution.program)
     named = CacheKey.build("function", {"program": payload}) if key is None else key
     short = CacheKey(named.level, (), named.digest, named.confirmation)
-    bundle = Bundle()
-    bundle.add(short, payload, {**blobs, **execution.program.blobs})
+    carried = CarriedEntries()
+    carried.add(short, payload, {**blobs, **execution.program.blobs})
     for called, content, its_blobs in linked_entries(execution):
-        bundle.add(called, content, its_blobs)
+        carried.add(called, content, its_blobs)
     return PickledProgram(
-        request.name, request.interface, short, bypass, origin(), tuple(request.data), bundle, dict(ops)
+        request.name, request.interface, short, bypass, origin(), tuple(request.data), carried, dict(ops)
     )
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from cachegraph.caching.bundle import Bundle
+from cachegraph.caching.carried import CarriedEntries
 from cachegraph.key import CacheKey
 from cachegraph.named_tuples import NamedTuple
 from engine.compiling.compiled import FunctionReference
@@ -61,5 +61,5 @@ def load_function_of(reference: FunctionReference, name: str) -> Function:
     convert = ArgumentConverter(name, inputs, len(inputs))
     interface = Interface(tuple(item.type for item in inputs), reference.n_outputs, (), convert)
     key = CacheKey("function", (), reference.digest, reference.confirmation)
-    program = PickledProgram(name, interface, key, "", origin(), reference.data, Bundle(), {})
+    program = PickledProgram(name, interface, key, "", origin(), reference.data, CarriedEntries(), {})
     return Function(program.load(), inputs, (), name, returns_list=True)

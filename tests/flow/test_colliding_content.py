@@ -18,7 +18,7 @@ import pytest
 import engine
 import engine.tensor as pt
 from cachegraph.cache import Artifact, Cache, Hit
-from cachegraph.caching.bundle import Bundle
+from cachegraph.caching.carried import CarriedEntries
 from cachegraph.key import CacheKey
 from cachegraph.settings import Settings
 from cachegraph.store.local.store import LocalStore
@@ -98,13 +98,13 @@ def test_a_pickle_takes_each_of_two_functions_own_numbers_along(monkeypatch: pyt
 KEY = CacheKey.build("kernel", {"kernel": b"k"})
 
 
-@pytest.mark.parametrize("kind", ["local", "shared", "memory", "bundle", "held"])
+@pytest.mark.parametrize("kind", ["local", "shared", "memory", "carried", "held"])
 def test_every_store_keeps_both_contents(kind: str, tmp_path: Path) -> None:
     contents = {f"array {which}": array.tobytes() for which, array in enumerate(colliding_arrays())}
-    if kind == "bundle":
-        bundle = Bundle()
-        bundle.add(KEY, b"payload", contents)
-        hit, read = bundle.lookup(KEY), bundle.read_blob
+    if kind == "carried":
+        carried = CarriedEntries()
+        carried.add(KEY, b"payload", contents)
+        hit, read = carried.lookup(KEY), carried.read_blob
     elif kind == "held":
         cache = Cache(Settings(tmp_path, "off", "compile"))
         memory = MemoryStore()

@@ -337,7 +337,7 @@ def test_a_damaged_optimized_graph_leaves_a_function_that_runs(counting, monkeyp
     f, _ = counting
     elsewhere(monkeypatch, **OFF)
     g = pickle.loads(pickle.dumps(f))
-    blobs = g._pickled.bundle._blobs
+    blobs = g._pickled.carried._blobs
     blobs.update({name: content + b"!" for name, content in blobs.items()})
     assert g(np.ones(3))[1] == f(np.ones(3))[1]
     with pytest.raises(FunctionLoadError, match="optimized graph"):

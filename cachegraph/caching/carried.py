@@ -1,7 +1,7 @@
-"""Bundles: entries in memory, for example in a pickle, for readers without a cache directory.
+"""Carried entries: entries in memory, for example in a pickle, for readers without a cache directory.
 
-A bundle pickles as a dict of rows (`_Row`) and a dict of blobs. Payloads are the objects that were
-added, not copies, so bundles pickled together store shared payloads once.
+They pickle as a dict of rows (`_Row`) and a dict of blobs. Payloads are the objects that were
+added, not copies, so what is pickled together stores shared payloads once.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class _Row(NamedTuple):
     blobs: Mapping[str, str]
 
 
-class Bundle:
+class CarriedEntries:
     """Entries by the digest of their key, and blobs by their own digest. Both are checked before they are
     used."""
 
@@ -66,37 +66,37 @@ class Bundle:
 _NO_CACHE = Miss("unreadable", "what the cache has does not load")
 
 
-class BundledCache:
-    """A cache backed by a bundle: entries that need no building. Without a cache, the bundle alone.
+class CarryingCache:
+    """A cache backed by carried entries, which need no building. Without a cache, those alone.
 
-    Nothing is copied from the bundle into the cache: readers of the cache need not trust the writer of the
-    bundle. `taken` maps the keys that came from the bundle to the reason of the cache's miss.
+    Nothing carried is copied into the cache: readers of the cache need not trust its writer. `taken` maps
+    the keys that were carried to the reason of the cache's miss.
     """
 
-    def __init__(self, cache: Cache | None, bundle: Bundle) -> None:
+    def __init__(self, cache: Cache | None, carried: CarriedEntries) -> None:
         self._cache = cache
-        self._bundle = bundle
+        self._carried = carried
         self.taken: dict[CacheKey, str] = {}
 
     def lookup(self, key: CacheKey) -> Hit | Miss:
-        """Return the entry of `key` from the cache, else from the bundle, or the miss; never raises."""
-        return self._or_bundled(key, _NO_CACHE if self._cache is None else self._cache.lookup(key))
+        """Return the entry of `key` from the cache, else the carried one, or the miss; never raises."""
+        return self._or_carried(key, _NO_CACHE if self._cache is None else self._cache.lookup(key))
 
     def lookup_many(self, keys: Sequence[CacheKey]) -> list[Hit | Miss]:
         """Return what `lookup` returns for each of `keys`, in their order, found together; never raises."""
         found = [_NO_CACHE] * len(keys) if self._cache is None else self._cache.lookup_many(keys)
-        return [self._or_bundled(key, answer) for key, answer in zip(keys, found, strict=True)]
+        return [self._or_carried(key, answer) for key, answer in zip(keys, found, strict=True)]
 
-    def _or_bundled(self, key: CacheKey, found: Hit | Miss) -> Hit | Miss:
-        """Return `found`, the answer of the cache, if it is a hit, else that of the bundle."""
+    def _or_carried(self, key: CacheKey, found: Hit | Miss) -> Hit | Miss:
+        """Return `found`, the answer of the cache, if it is a hit, else the carried entry."""
         if isinstance(found, Hit):
             return found
-        bundled = self._bundle.lookup(key)
-        if isinstance(bundled, Hit):
+        instead = self._carried.lookup(key)
+        if isinstance(instead, Hit):
             self.taken[key] = found.reason
-        return bundled
+        return instead
 
     def read_blob(self, digest_hex: str) -> bytes | None:
         """Return the checked blob that a hit named; None if it cannot be read. Never raises."""
         found = None if self._cache is None else self._cache.read_blob(digest_hex)
-        return self._bundle.read_blob(digest_hex) if found is None else found
+        return self._carried.read_blob(digest_hex) if found is None else found
