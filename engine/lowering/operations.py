@@ -4,8 +4,9 @@ They mean what numpy's do for arrays of that dtype: maximum and minimum pass NaN
 return either), integers wrap at their own width, `floor_div` and `mod` have Python's sign and give 0
 for an integer divisor 0, bools add as `or` and multiply as `and`. An int64 and a uint64 compare as the
 numbers they are. `pow` of integers takes an exponent of at least 0: the builder of the kernel tests it
-first (NEGATIVE_POWER). `maximum_of_numbers` and `minimum_of_numbers`, of floats, are faster, and anything if
-an argument is NaN.
+first (NEGATIVE_POWER). Bits shifted by a negative number, or by
+more than there are, are all gone. `maximum_of_numbers` and `minimum_of_numbers`, of floats, are faster, and
+anything if an argument is NaN.
 
 A float cast to an int32 or int64 that cannot hold it gives the smallest integer, as numpy does on x86-64.
 A cast to 8 or 16 bits goes through int32, one to uint32 through int64: the low bits are kept. A cast to
@@ -45,6 +46,7 @@ SIGNATURES = {
     **{op: OperandTypes(2, DTYPES) for op in ("add", "mul", "maximum", "minimum")},
     **{op: OperandTypes(2, NUMBERS) for op in ("sub", "floor_div", "mod", "pow")},
     **{op: OperandTypes(2, (*INTEGERS, "bool")) for op in ("and_", "or_", "xor")},
+    **{op: OperandTypes(2, INTEGERS) for op in ("left_shift", "right_shift")},
     **{op: OperandTypes(2, DTYPES, compares=True) for op in ("lt", "le", "gt", "ge", "eq", "neq")},
     "identity": OperandTypes(1, tuple(ITEM_SIZES)),
     **{op: OperandTypes(1, DTYPES) for op in ("abs", "sqr")},
@@ -57,9 +59,10 @@ SIGNATURES = {
     },
     **{op: OperandTypes(1, FLOATS) for op in ("gamma", "gammaln", "psi", "tri_gamma")},
     **{op: OperandTypes(1, DTYPES) for op in ("floor", "ceil", "trunc", "round")},
-    **{op: OperandTypes(2, FLOATS) for op in ("true_div", "arctan2")},
+    **{op: OperandTypes(2, FLOATS) for op in ("true_div", "arctan2", "hypot", "copysign", "nextafter")},
     **{op: OperandTypes(2, FLOATS) for op in ("maximum_of_numbers", "minimum_of_numbers")},
     **{op: OperandTypes(arity, FLOATS) for op, arity in SPECIAL_FUNCTIONS.items()},
+    "signbit": OperandTypes(1, FLOATS, compares=True),
     "invert": OperandTypes(1, (*INTEGERS, "bool")),
     **{op: OperandTypes(1, DTYPES, compares=True) for op in ("isnan", "isinf")},
 }

@@ -38,7 +38,7 @@ EXTERNALS = LINEAR_ALGEBRA | NUMPY_FUNCTIONS
 
 _LIBM = (
     "exp exp2 expm1 log log1p log2 log10 sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh "
-    "sqrt cbrt pow fmod hypot floor ceil trunc rint round atan2 erf erfc lgamma tgamma ldexp"
+    "sqrt cbrt pow fmod hypot floor ceil trunc rint round atan2 erf erfc lgamma tgamma ldexp nextafter"
 )
 PROCESS_SYMBOLS = frozenset(
     (*_LIBM.split(), *(f"{name}f" for name in _LIBM.split()))

@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 
 from engine.scalar.comparison import eq, where
+from engine.scalar.complex_numbers import conj, real
 from engine.scalar.op import ApplyScalarOp, ScalarOp
 from engine.scalar.promotion import (
     COMPLEX,
     arithmetic,
     dividing,
-    having_sign,
     in_parts,
     inexact,
     numbers,
@@ -137,10 +137,20 @@ class Abs(ScalarOp):
 
 
 class Sign(ScalarOp):
-    """-1, 0, 1 or NaN; raises TypeError for bools. Its gradient is 0."""
+    """-1, 0, 1 or NaN, with gradient 0; of a complex number `a / abs(a)`. Raises TypeError for bools."""
 
-    rule = staticmethod(having_sign)
+    is_holomorphic = False
+    rule = staticmethod(numbers)
     ufunc = np.sign
+
+    def partial(self, index: int, inputs: Any, output: Any, cotangent: Any, apply: ApplyScalarOp) -> Any:
+        if inputs[0].type.dtype not in COMPLEX:
+            return None
+        # Along its direction the number changes its magnitude only.
+        along = apply(mul, output, apply(real, apply(mul, apply(conj, output), cotangent)))
+        magnitude = apply(abs, inputs[0])
+        across = apply(true_div, apply(sub, cotangent, along), magnitude)
+        return apply(where, apply(eq, magnitude, 0), 0, across)
 
 
 def _direction(a: Any, magnitude: Any, apply: ApplyScalarOp) -> Any:
@@ -183,12 +193,12 @@ class Trunc(ScalarOp):
 
 
 class Round(ScalarOp):
-    """`a` rounded to the nearest whole number, ties to even, in its dtype."""
+    """`a` rounded to the nearest whole number, ties to even, in its dtype; both parts of a complex one."""
 
-    rule = staticmethod(of_reals)
+    rule = staticmethod(same)
 
     def _impl(self, a: Any) -> Any:
-        return np.rint(a) if np.asarray(a).dtype.kind == "f" else a
+        return np.rint(a) if np.asarray(a).dtype.kind in "fc" else a
 
 
 floor = Floor()

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from engine.scalar.op import ApplyScalarOp, ScalarOp
-from engine.scalar.promotion import bits, choosing, comparing, same
+from engine.scalar.promotion import bits, choosing, comparing, same, shifting
 
 
 class Comparison(ScalarOp):
@@ -121,11 +121,31 @@ class Invert(ScalarOp):
     ufunc = np.invert
 
 
+class LeftShift(ScalarOp):
+    """`a << b`: 0 for a `b` that is negative or at least the number of bits."""
+
+    name = "left_shift"
+    nin = 2
+    rule = staticmethod(shifting)
+    ufunc = np.left_shift
+
+
+class RightShift(ScalarOp):
+    """`a >> b`: 0, or -1 for a negative `a`, for a `b` that is negative or at least the number of bits."""
+
+    name = "right_shift"
+    nin = 2
+    rule = staticmethod(shifting)
+    ufunc = np.right_shift
+
+
 AND, OR, XOR = And, Or, Xor  # PyTensor's names
 and_ = And()
 or_ = Or()
 xor = Xor()
 invert = Invert()
+left_shift = LeftShift()
+right_shift = RightShift()
 
 
 class Where(ScalarOp):

@@ -101,12 +101,6 @@ def dividing(dtypes: tuple[str, ...]) -> Signature:
     return arithmetic(dtypes)
 
 
-def having_sign(dtypes: tuple[str, ...]) -> Signature:
-    """Return `numbers`. Raises NoRule for complex numbers."""
-    _refuse_complex(dtypes)
-    return numbers(dtypes)
-
-
 def _refuse_complex(dtypes: tuple[str, ...]) -> None:
     if any(dtype in COMPLEX for dtype in dtypes):
         raise NoRule("of complex numbers is not defined; take real, imag, abs or angle first")
@@ -155,6 +149,12 @@ def bits(dtypes: tuple[str, ...]) -> Signature:
     if common(dtypes) in INEXACT:
         raise NoRule("of floats is not defined; it takes bools and integers")
     return same(dtypes)
+
+
+def shifting(dtypes: tuple[str, ...]) -> Signature:
+    """Return `bits`, with int8 in place of bool."""
+    bits(dtypes)
+    return arithmetic(dtypes)
 
 
 def comparing(dtypes: tuple[str, ...]) -> Signature:

@@ -46,6 +46,8 @@ _LLVM_INTRINSICS = {
 _LIBM = {
     **{f"arc{op}": f"a{op}" for op in ("sin", "cos", "tan2", "sinh", "cosh", "tanh")},
     "gamma": "tgamma",
+    "hypot": "hypot",
+    "nextafter": "nextafter",
 }
 _SMALLEST = {"int64": -(2**63), "int32": -(2**31)}
 _TURNED = {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le"}
@@ -153,6 +155,11 @@ def _is_infinite(b: FunctionText, x: LlvmValue) -> LlvmValue:
     return b.compare("fcmp oeq", _call_intrinsic(b, "abs", x), x.type(math.inf))
 
 
+def _sign_bit(b: FunctionText, x: LlvmValue) -> LlvmValue:
+    bits = WORD if x.type is DOUBLE else INT32
+    return b.compare("icmp slt", b.convert("bitcast", x, bits), bits(0))
+
+
 def _gammaln(b: FunctionText, x: LlvmValue) -> LlvmValue:
     """Emit libm's lgamma; for minus infinity, SciPy's value."""
     smallest = x.type(-math.inf)
@@ -223,6 +230,7 @@ _FLOAT_OPERATIONS: dict[str, Callable[..., LlvmValue]] = {
     "reciprocal": lambda b, x: b.op("fdiv", x.type(1.0), x),
     "isnan": _is_nan,
     "isinf": _is_infinite,
+    "signbit": _sign_bit,
     "gammaln": _gammaln,
     "psi": _polygamma(emit_psi),
     "tri_gamma": _polygamma(emit_tri_gamma),
@@ -281,6 +289,19 @@ def _unsigned_division(b: FunctionText, op: str, x: LlvmValue, y: LlvmValue) -> 
     return b.select(by_zero, zero, b.op(op, x, b.select(by_zero, x.type(1), y)))
 
 
+def _shift(op: str) -> Callable[..., LlvmValue]:
+    """Return what emits the shift `op`; "ashr" leaves copies of the sign."""
+
+    def emit_shift(b: FunctionText, x: LlvmValue, count: LlvmValue) -> LlvmValue:
+        most = x.type(int(x.type.name[1:]) - 1)
+        is_possible = b.compare("icmp ule", count, most)
+        if op == "ashr":
+            return b.op(op, x, b.select(is_possible, count, most))
+        return b.select(is_possible, b.op(op, x, b.select(is_possible, count, most)), x.type(0))
+
+    return emit_shift
+
+
 _SIGNED_OPERATIONS: dict[str, Callable[..., LlvmValue]] = {
     "add": lambda b, x, y: b.op("add", x, y),
     "sub": lambda b, x, y: b.op("sub", x, y),
@@ -297,6 +318,8 @@ _SIGNED_OPERATIONS: dict[str, Callable[..., LlvmValue]] = {
     "and_": lambda b, x, y: b.op("and", x, y),
     "or_": lambda b, x, y: b.op("or", x, y),
     "xor": lambda b, x, y: b.op("xor", x, y),
+    "left_shift": _shift("shl"),
+    "right_shift": _shift("ashr"),
     "invert": lambda b, x: b.op("xor", x, x.type(-1)),
     **{op: lambda b, x: LLVM_TYPES["bool"](0) for op in ("isnan", "isinf")},
     **{op: lambda b, x: x for op in ("floor", "ceil", "trunc", "round")},
@@ -306,6 +329,7 @@ _UNSIGNED_OPERATIONS: dict[str, Callable[..., LlvmValue]] = {
     **_SIGNED_OPERATIONS,
     "floor_div": lambda b, x, y: _unsigned_division(b, "udiv", x, y),
     "mod": lambda b, x, y: _unsigned_division(b, "urem", x, y),
+    "right_shift": _shift("lshr"),
     "maximum": lambda b, x, y: b.select(b.compare("icmp uge", x, y), x, y),
     "minimum": lambda b, x, y: b.select(b.compare("icmp ule", x, y), x, y),
     "abs": lambda b, x: x,

@@ -51,6 +51,12 @@ UFUNCS = {
     "arccos": np.arccos,
     "arctan": np.arctan,
     "arctan2": np.arctan2,
+    "hypot": np.hypot,
+    "copysign": np.copysign,
+    "nextafter": np.nextafter,
+    "signbit": np.signbit,
+    "left_shift": np.left_shift,
+    "right_shift": np.right_shift,
     "sinh": np.sinh,
     "cosh": np.cosh,
     "arcsinh": np.arcsinh,
@@ -60,7 +66,7 @@ UFUNCS = {
     "ceil": np.ceil,
     "trunc": np.trunc,
     "isinf": np.isinf,
-    "round": lambda x, dtype=None: np.rint(x) if x.dtype.kind == "f" else x,
+    "round": lambda x, dtype=None: np.rint(x) if x.dtype.kind in "fc" else x,
 }
 NARROW = ("bool", "int8", "int16", "uint8", "uint16")
 
