@@ -104,6 +104,8 @@ def without_blockwise(node: Apply) -> Sequence[Variable]:
     else:
         batch = batch_lengths(inputs, count)
         found = looped(inputs, batch, lambda parts: core.clone_with_new_inputs(parts, strict=False).outputs)
+        if any(tensor_type_of(v).dtype not in COMPILED for v in inputs):
+            found = _with_lengths(found, op, inputs, count)
     return [as_typed(new, old) for new, old in zip(found, node.outputs, strict=True)]
 
 
@@ -112,6 +114,26 @@ def _rows_times(x: Any, y: Any, count: int) -> Any:
     lengths = [shape_i(x, axis) for axis in range(count + 1)]
     rows = reshape(x, (reduce(mul, lengths), shape_i(x, count + 1)))
     return reshape(dot(rows, y), (*lengths, shape_i(y, 1)))
+
+
+def _with_lengths(found: Sequence[Any], op: Blockwise, inputs: Sequence[Any], count: int) -> list[Any]:
+    """Return `found` in the lengths of the signature: a loop over no places tells none of callbacks."""
+    signature = parsed(op.signature)
+    lengths: dict[str, Any] = {}
+    for variable, axes in zip(inputs, signature.inputs, strict=True):
+        first = variable.type.ndim - len(axes)
+        for axis, name in enumerate(axes, first):
+            lengths.setdefault(name, shape_i(variable, axis))
+    return [
+        reshape(
+            new,
+            [
+                *(shape_i(new, axis) for axis in range(count)),
+                *(lengths.get(name, shape_i(new, axis)) for axis, name in enumerate(axes, count)),
+            ],
+        )
+        for new, axes in zip(found, signature.outputs, strict=True)
+    ]
 
 
 def as_typed(new: Any, old: Variable) -> Any:

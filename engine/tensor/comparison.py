@@ -17,6 +17,31 @@ equal, not_equal, less, less_equal, greater, greater_equal = eq, neq, lt, le, gt
 bitwise_and, bitwise_or, bitwise_xor, bitwise_not = and_, or_, xor, invert
 
 
+def logical_and(x: Any, y: Any) -> Any:
+    """Return True where both are not 0."""
+    return and_(_is_true(x), _is_true(y))
+
+
+def logical_or(x: Any, y: Any) -> Any:
+    """Return True where one of them, or both, are not 0."""
+    return or_(_is_true(x), _is_true(y))
+
+
+def logical_xor(x: Any, y: Any) -> Any:
+    """Return True where one of them alone is not 0."""
+    return xor(_is_true(x), _is_true(y))
+
+
+def logical_not(x: Any) -> Any:
+    """Return True where `x` is 0."""
+    return invert(_is_true(x))
+
+
+def _is_true(x: Any) -> Any:
+    x = as_tensor_variable(x)
+    return x if x.type.dtype == "bool" else neq(x, 0)
+
+
 def isfinite(x: Any) -> Any:
     """Return True for each element that is neither infinite nor NaN."""
     x = as_tensor_variable(x)

@@ -1,14 +1,16 @@
-"""Products of tensors over chosen axes, by `dot` and by sums of products."""
+"""Products of tensors over chosen axes, by `dot` and by sums of products, and cross products."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
 
-from engine.tensor.axes import axes_of, numbers_of
+from engine.tensor.axes import axes_of, axis_of, numbers_of
+from engine.tensor.checks import specify_shape
 from engine.tensor.conversion import as_tensor_variable
 from engine.tensor.elemwise import cast, dimshuffle
-from engine.tensor.math import mul
+from engine.tensor.joining import stack
+from engine.tensor.math import mul, sub
 from engine.tensor.products import dot
 from engine.tensor.reduction import sum as sum_over
 from engine.tensor.shape import expand_dims, reshape, shape_i, size_over
@@ -54,8 +56,10 @@ def _as_matrix(x: Any, rows: Sequence[int], columns: Sequence[int]) -> Any:
 
 
 def vecdot(x1: Any, x2: Any, dtype: Any = None) -> Any:
-    """Return the products of `x1` and `x2` summed over their last axis."""
-    return _as_dtype(sum_over(mul(x1, x2), -1), dtype)
+    """Return the products of `x1` and `x2`, which are not conjugated, summed over their last axis in their
+    dtype.
+    """
+    return _as_dtype(_summed(mul(x1, x2), -1), dtype)
 
 
 def matvec(x1: Any, x2: Any, dtype: Any = None) -> Any:
@@ -71,7 +75,32 @@ def vecmat(x1: Any, x2: Any, dtype: Any = None) -> Any:
     x1, x2 = as_tensor_variable(x1), as_tensor_variable(x2)
     if x1.type.ndim == 1 and x2.type.ndim == 2:
         return _as_dtype(dot(x1, x2), dtype)
-    return _as_dtype(sum_over(mul(expand_dims(x1, -1), x2), -2), dtype)
+    return _as_dtype(_summed(mul(expand_dims(x1, -1), x2), -2), dtype)
+
+
+def _summed(products: Any, axis: int) -> Any:
+    return sum_over(products, axis, dtype=products.type.dtype)
+
+
+def cross(a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1, axis: int | None = None) -> Any:
+    """Return the cross products of the vectors of 3 elements along `axisa` of `a` and `axisb` of `b`, along
+    `axisc` of the result, or along `axis` of all three. Raises ValueError for other lengths.
+    """
+    if axis is not None:
+        axisa = axisb = axisc = axis
+    (a0, a1, a2), (b0, b1, b2) = _elements(a, axisa), _elements(b, axisb)
+    found = [sub(mul(a1, b2), mul(a2, b1)), sub(mul(a2, b0), mul(a0, b2)), sub(mul(a0, b1), mul(a1, b0))]
+    return stack(found, axisc)
+
+
+def _elements(x: Any, axis: int) -> list[Any]:
+    x = as_tensor_variable(x)
+    place = axis_of(f"Taking a cross product of {x} of type {x.type}", axis, x.type.ndim)
+    if x.type.shape[place] not in (3, None):
+        raise ValueError(f"Taking a cross product of {x} of type {x.type}: axis {place} must have length 3")
+    if x.type.shape[place] is None:
+        x = specify_shape(x, [3 if each == place else None for each in range(x.type.ndim)])
+    return [x[(*(slice(None),) * place, each)] for each in range(3)]
 
 
 def _as_dtype(x: Any, dtype: Any) -> Any:

@@ -1,4 +1,4 @@
-"""The elements, or slices, of a tensor without repetitions. numpy's `unique` computes them."""
+"""Sets: the elements, or slices, of a tensor without repetitions, by numpy's `unique`, and membership."""
 
 from __future__ import annotations
 
@@ -13,6 +13,10 @@ from engine.scalar.promotion import FLOATS
 from engine.tensor.axes import axis_of
 from engine.tensor.conversion import as_tensor_variable
 from engine.tensor.creation import zeros_like
+from engine.tensor.math import eq
+from engine.tensor.math import invert as inverted
+from engine.tensor.quantifiers import any as any_over
+from engine.tensor.rearranging import shape_padright
 from engine.tensor.shape import flatten, reshape, shape_i
 from engine.tensor.type import tensor_type
 
@@ -22,10 +26,10 @@ class Unique(Op):
 
     Further outputs are int64 vectors: with `return_index` the position of each one's first occurrence, with
     `return_inverse` for each element or slice which of the distinct ones it is, with `return_counts` how
-    often each occurs.
+    often each occurs. NaNs are one element if `equal_nan`.
     """
 
-    __props__ = ("return_index", "return_inverse", "return_counts", "axis")
+    __props__ = ("return_index", "return_inverse", "return_counts", "axis", "equal_nan")
 
     def __init__(
         self,
@@ -33,17 +37,20 @@ class Unique(Op):
         return_inverse: bool = False,
         return_counts: bool = False,
         axis: int | None = None,
+        equal_nan: bool = True,
     ) -> None:
         self.return_index = bool(return_index)
         self.return_inverse = bool(return_inverse)
         self.return_counts = bool(return_counts)
         self.axis = axis
+        self.equal_nan = bool(equal_nan)
 
     def make_node(self, x: Any) -> Apply:
         x = as_tensor_variable(x)
         axis = None if self.axis is None else axis_of(f"Applying {self} to {x.type}", self.axis, x.type.ndim)
         if axis != self.axis:
-            return Unique(self.return_index, self.return_inverse, self.return_counts, axis).make_node(x)
+            given = self.return_index, self.return_inverse, self.return_counts
+            return Unique(*given, axis, self.equal_nan).make_node(x)
         shape: list[int | None] = [None] if axis is None else list(x.type.shape)
         shape[axis or 0] = None
         positions = [tensor_type("int64", (None,)).make_variable() for _ in range(self._n_positions())]
@@ -65,11 +72,14 @@ class Unique(Op):
         (x,), gradient = inputs, cotangents[0]
         if gradient is None or x.type.dtype not in FLOATS:
             return [None]
-        first = outputs[1] if self.return_index else Unique(return_index=True, axis=self.axis)(x)[1]
+        first = outputs[1] if self.return_index else self._first(x)
         if self.axis is None:
             found = zeros_like(flatten(x))[first].set(gradient)
             return [reshape(found, [shape_i(x, axis) for axis in range(x.type.ndim)])]
         return [zeros_like(x)[(*(slice(None),) * self.axis, first)].set(gradient)]
+
+    def _first(self, x: Any) -> Any:
+        return Unique(return_index=True, axis=self.axis, equal_nan=self.equal_nan)(x)[1]
 
     def connection_pattern(self, node: Apply) -> list[list[bool]]:
         """Return that the values depend on the tensor, and positions do not."""
@@ -82,9 +92,21 @@ def unique(
     return_inverse: bool = False,
     return_counts: bool = False,
     axis: int | None = None,
+    *,
+    equal_nan: bool = True,
 ) -> Any:
     """Return the distinct elements of `ar` in ascending order, or its distinct slices along `axis`.
 
-    With further results (see `Unique`) it is a list of all.
+    With further results (see `Unique`) it is a list of all. NaNs are one element if `equal_nan`.
     """
-    return Unique(return_index, return_inverse, return_counts, axis)(ar)
+    return Unique(return_index, return_inverse, return_counts, axis, equal_nan)(ar)
+
+
+def isin(element: Any, test_elements: Any, assume_unique: bool = False, invert: bool = False) -> Any:
+    """Return True for each element of `element` that is one of `test_elements`; with `invert`, that is not.
+
+    NaN is none. `assume_unique` is numpy's and decides nothing here.
+    """
+    element, tested = as_tensor_variable(element), flatten(as_tensor_variable(test_elements))
+    found = any_over(eq(shape_padright(element), tested), -1)
+    return inverted(found) if invert else found

@@ -1,6 +1,7 @@
 """Fourier transforms of real tensors, by numpy. A last axis of length 2 has the real and imaginary parts.
 
-The first axis has batches; the transforms are over all others.
+The first axis has batches; the transforms are over all others. numpy's transforms, of complex tensors, are
+here by their names, but for `rfft` and `irfft`: use `rfftn` and `irfftn` with one axis.
 """
 
 from __future__ import annotations
@@ -18,9 +19,44 @@ from engine.scalar.promotion import FLOATS
 from engine.tensor.conversion import as_tensor_variable, number
 from engine.tensor.creation import arange
 from engine.tensor.elemwise import cast, dimshuffle
+from engine.tensor.fourier import (
+    fft,
+    fftfreq,
+    fftn,
+    fftshift,
+    hfft,
+    ifft,
+    ifftn,
+    ifftshift,
+    ihfft,
+    irfftn,
+    rfftfreq,
+    rfftn,
+)
 from engine.tensor.math import add, and_, gt, lt, mul, sqrt, sub, switch, true_div
 from engine.tensor.shape import lengths_of, shape_i
 from engine.tensor.type import tensor_type
+
+__all__ = [
+    "IRFFTOp",
+    "RFFTOp",
+    "fft",
+    "fftfreq",
+    "fftn",
+    "fftshift",
+    "hfft",
+    "ifft",
+    "ifftn",
+    "ifftshift",
+    "ihfft",
+    "irfft",
+    "irfft_op",
+    "irfftn",
+    "rfft",
+    "rfft_op",
+    "rfftfreq",
+    "rfftn",
+]
 
 _NORMS = (None, "ortho", "no_norm")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from engine.scalar.promotion import FLOATS, INTEGERS
+from engine.scalar.promotion import COMPLEX, INEXACT, INTEGERS
 from engine.tensor.axes import axis_of
 from engine.tensor.conversion import as_tensor_variable
 from engine.tensor.creation import arange
@@ -30,7 +30,7 @@ from engine.tensor.math import (
     true_div,
 )
 from engine.tensor.rearranging import broadcast_arrays, moveaxis
-from engine.tensor.shape import expand_dims, shape_i
+from engine.tensor.shape import expand_dims, flatten, shape_i
 
 
 def linspace(
@@ -59,13 +59,13 @@ def linspace(
         is_last = dimshuffle(and_(ge(at, parts), gt(num, 1)), (0, *["x"] * width.type.ndim))
         found = switch(is_last, expand_dims(last, 0), found)
     found = moveaxis(found, 0, axis_of("Spacing numbers", axis, found.type.ndim))
-    found = cast(found, dtype or "float64")
+    found = cast(found, dtype or ("complex128" if found.type.dtype in COMPLEX else "float64"))
     return (found, step) if retstep else found
 
 
 def _as_float(bound: Any) -> Any:
     bound = as_tensor_variable(bound)
-    return bound if bound.type.dtype in FLOATS else cast(bound, "float64")
+    return bound if bound.type.dtype in INEXACT else cast(bound, "float64")
 
 
 def logspace(
@@ -175,3 +175,22 @@ def bartlett(M: Any) -> Any:
     rising = true_div(mul(2.0, at), length)
     found = switch(le(rising, 1.0), rising, sub(2.0, rising))
     return switch(eq(count, 1), 1.0, found)
+
+
+def meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: str = "xy") -> list[Any]:
+    """Return the coordinates of the points of a grid, given those along each axis: a tensor for each axis.
+
+    The first two axes are exchanged with `indexing` "xy", not with "ij" (else ValueError). With `sparse` the
+    tensors have length 1 along all axes but their own. `copy` is numpy's and decides nothing here.
+    """
+    if indexing not in ("xy", "ij"):
+        raise ValueError(f"Making a grid: indexing is {indexing!r}; it must be 'xy' or 'ij'")
+    vectors = [as_tensor_variable(x) for x in xi]
+    vectors = [flatten(x) if x.type.ndim else dimshuffle(x, ("x",)) for x in vectors]
+    count = len(vectors)
+    order = [1, 0, *range(2, count)] if indexing == "xy" and count > 1 else list(range(count))
+    open_grid = [
+        dimshuffle(x, [0 if axis == place else "x" for axis in range(count)])
+        for x, place in zip(vectors, order, strict=True)
+    ]
+    return open_grid if sparse else list(broadcast_arrays(*open_grid))

@@ -20,12 +20,13 @@ _NAMES = {
     "engine.inner.special": "LogSoftmax LogSumExp Softmax XLog1PY XLogY log_softmax logsumexp softmax",
     "engine.tensor.blockwise": "Blockwise vectorize",
     "engine.tensor.comparison": "equal not_equal less less_equal greater greater_equal bitwise_and "
-    "bitwise_or bitwise_xor bitwise_not isfinite isposinf isneginf isclose allclose",
+    "bitwise_or bitwise_xor bitwise_not isfinite isposinf isneginf isclose allclose logical_and logical_or "
+    "logical_xor logical_not",
     "engine.tensor.conditional": "ifelse",
     "engine.tensor.checks": "SpecifyShape specify_shape",
     "engine.tensor.common_shape": "broadcast_shape broadcast_shape_iter",
     "engine.tensor.constants": "pi e euler_gamma inf nan newaxis",
-    "engine.tensor.contractions": "dense_dot tensordot vecdot matvec vecmat",
+    "engine.tensor.contractions": "dense_dot tensordot vecdot matvec vecmat cross",
     "engine.tensor.creation": "empty empty_like",
     "engine.tensor.diagonals": "Eye identity_like",
     "engine.tensor.elementary": "square sgn int_div log1pexp round_half_to_even tensor_copy "
@@ -33,11 +34,11 @@ _NAMES = {
     "complex_from_polar nan_to_num smallest largest gammau gammal chi2sf kv kn iv",
     "engine.tensor.conversion": "as_tensor",
     "engine.tensor.grids": "linspace logspace geomspace mgrid ogrid tril_indices triu_indices "
-    "tril_indices_from triu_indices_from bartlett",
+    "tril_indices_from triu_indices_from bartlett meshgrid",
     "engine.tensor.joining": "Join concatenate join stack",
     "engine.tensor.none_type": "NoneConst NoneTypeT none_type_t",
     "engine.tensor.ordering": "Argmax Argmin ArgSortOp SortOp argmax argmin argsort sort",
-    "engine.tensor.distinct": "unique",
+    "engine.tensor.distinct": "unique isin",
     "engine.tensor.interpolate": "interp interpolate1d",
     "engine.tensor.packing": "concat_with_broadcast pack unpack",
     "engine.tensor.positions": "unravel_index ravel_multi_index choose permute_row_elements "
@@ -46,7 +47,7 @@ _NAMES = {
     "engine.tensor.quantifiers": "all any",
     "engine.tensor.rearranging": "moveaxis swapaxes matrix_transpose shape_padleft shape_padright "
     "shape_padaxis atleast_Nd atleast_1d atleast_2d atleast_3d is_flat broadcast_to broadcast_arrays "
-    "flip roll tile horizontal_stack vertical_stack stacklists "
+    "flip roll unstack tile horizontal_stack vertical_stack stacklists "
     "slice_at_axis",
     "engine.tensor.single_numbers": "ScalarFromTensor TensorFromScalar scalar_from_tensor tensor_from_scalar",
     "engine.tensor.searching": "SearchsortedOp searchsorted take take_along_axis nonzero_values compress "
@@ -58,7 +59,9 @@ _NAMES = {
             "scalars vectors matrices rows cols tensor3s tensor4s tensor5s tensor6s tensor7s"
         ).split()
     ),
-    "engine.tensor.statistics": "diff max_and_argmax median cov bincount",
+    "engine.tensor.math": "copysign hypot left_shift nextafter right_shift signbit",
+    "engine.tensor.statistics": "diff max_and_argmax median cov bincount count_nonzero cumulative_sum "
+    "cumulative_prod",
     "engine.gradient": "grad",
     "engine.gradient.jacobians": "jacobian hessian",
 }

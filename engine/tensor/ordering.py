@@ -9,7 +9,7 @@ import numpy as np
 
 from engine.graph.apply import Apply
 from engine.graph.op import Op
-from engine.scalar.promotion import FLOATS
+from engine.scalar.promotion import FLOATS, INEXACT
 from engine.tensor.axes import axis_of, normalize_axis, numbers_of, with_axis
 from engine.tensor.conversion import as_tensor_variable
 from engine.tensor.creation import arange, zeros_like
@@ -115,10 +115,13 @@ def sort(
 ) -> Any:
     """Return `x` sorted along `axis`, or flattened and sorted if None.
 
-    There is one algorithm, whatever `kind` and `stable` say; `order` is None, as tensors have no fields.
+    With `stable` or `kind` "stable" zeros of both signs keep their order, and NaNs theirs. `order` is None,
+    as tensors have no fields.
     """
     _check_sort(kind, order, stable)
     x, axes = _with_axis_last(x, axis)
+    if (stable or kind == "stable") and x.type.dtype in INEXACT:
+        return dimshuffle(reshape(flatten(x)[_sources(x)], _lengths(x)), axes)
     return dimshuffle(SortOp().make_node(x).outputs[0], axes)
 
 

@@ -8,9 +8,11 @@ from collections.abc import Sequence
 import numpy as np
 
 from engine.graph.apply import Apply
+from engine.scalar.promotion import COMPLEX
 from engine.tensor.axes import normalize_axis
 from engine.tensor.conversion import as_tensor_variable
 from engine.tensor.elemwise import cast
+from engine.tensor.math import neq
 from engine.tensor.reduction import Reduction
 
 
@@ -18,7 +20,7 @@ class All(Reduction):
     """True where all elements over `axis` are nonzero; true for no elements."""
 
     def make_node(self, x: typing.Any) -> Apply:
-        return super().make_node(cast(x, "bool"))
+        return super().make_node(_is_true(x))
 
     def perform(
         self, node: Apply, inputs: Sequence[typing.Any], output_storage: Sequence[list[typing.Any]]
@@ -43,6 +45,11 @@ class Any(All):
         output_storage[0][0] = np.asarray(np.any(inputs[0], axis=self.axis))
 
 
+def _is_true(x: typing.Any) -> typing.Any:
+    x = as_tensor_variable(x)
+    return neq(x, 0) if x.type.dtype in COMPLEX else cast(x, "bool")
+
+
 def all(x: typing.Any, axis: typing.Any = None, keepdims: bool = False) -> typing.Any:
     """Return True where all elements of `x` over `axis` (one, several, or all axes) are nonzero."""
     return _quantified(All, x, axis, keepdims)
@@ -57,7 +64,7 @@ def _quantified(kind: type[All], x: typing.Any, axis: typing.Any, keepdims: bool
     x = as_tensor_variable(x)
     axes = normalize_axis("Reducing a tensor", axis, x.type.ndim)
     if not axes:
-        return cast(x, "bool")
+        return _is_true(x)
     op = kind(axes)
     found = op.make_node(x).outputs[0]
     return op.expand(found, x.type.ndim) if keepdims else found

@@ -117,12 +117,18 @@ def flip(x: Any, axis: Any = None) -> Any:
     return x[tuple(_BACKWARDS if each in axes else _EVERYTHING for each in range(ndim))] if ndim else x
 
 
-def roll(x: Any, shift: Any, axis: int | None = None) -> Any:
+def roll(x: Any, shift: Any, axis: Any = None) -> Any:
     """Return `x` with elements moved by `shift` places along `axis`; what leaves comes in at the start.
 
-    Without an axis the flattened elements are moved.
+    Without an axis the flattened elements are moved. Of several axes, a tuple, each has its shift, or all
+    have the same.
     """
     x = as_tensor_variable(x)
+    if isinstance(axis, tuple | list):
+        shifts = shift if isinstance(shift, tuple | list) else [shift] * len(axis)
+        for each, along in zip(shifts, axis, strict=True):
+            x = roll(x, each, along)
+        return x
     if axis is None:
         moved = roll(flatten(x), shift, 0)
         return reshape(moved, [shape_i(x, each) for each in range(x.type.ndim)])
@@ -131,6 +137,13 @@ def roll(x: Any, shift: Any, axis: int | None = None) -> Any:
     start = sub(length, mod(shift, length))
     before = (_EVERYTHING,) * place
     return join(place, x[(*before, slice(start, None))], x[(*before, slice(0, start))])
+
+
+def unstack(x: Any, axis: int = 0) -> tuple[Any, ...]:
+    """Return the slices of `x` along `axis`, without that axis. Raises TypeError if its static length is not
+    known.
+    """
+    return tuple(moveaxis(x, axis, 0))
 
 
 def repeated(x: Any, times: Any, axis: int) -> Any:

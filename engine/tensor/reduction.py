@@ -16,7 +16,7 @@ from engine.tensor.axes import axes_given, axis_of, normalize_axis, numbers_of, 
 from engine.tensor.conversion import as_tensor_variable
 from engine.tensor.elemwise import as_gradient, cast, dimshuffle, rearranged
 from engine.tensor.math import abs as absolute
-from engine.tensor.math import eq, mul, second, sqr, sqrt, sub, switch, true_div
+from engine.tensor.math import eq, maximum, mul, second, sqr, sqrt, sub, switch, true_div
 from engine.tensor.shape import flatten, size_over
 from engine.tensor.type import TensorType, check_dtype, tensor_type
 
@@ -277,7 +277,9 @@ def _extremum(kind: type[ExtremumOver], x: Any, axis: Any, keepdims: bool) -> An
 
 
 def var(x: Any, axis: Any = None, ddof: Any = 0, keepdims: bool = False) -> Any:
-    """Return the variance over `axis`: the sum of squared deviations, divided by the count minus `ddof`."""
+    """Return the variance over `axis`: the sum of squared deviations, divided by the count minus `ddof`, or
+    by 0 if that is negative.
+    """
     x = as_tensor_variable(x)
     axes = normalize_axis("Reducing a tensor", axis, x.type.ndim)
     deviations = sub(x, mean(x, axes, keepdims=True))
@@ -287,7 +289,7 @@ def var(x: Any, axis: Any = None, ddof: Any = 0, keepdims: bool = False) -> Any:
         raise TypeError(f"Taking a variance: ddof is {ddof!r}; it must be a number")
     if isinstance(less, int | float) and less == 0:
         return mean(squares, axes, keepdims=keepdims)
-    count = cast(sub(size_over(x, axes), less), squares.type.dtype)
+    count = cast(maximum(sub(size_over(x, axes), less), 0), squares.type.dtype)
     return true_div(sum(squares, axes, keepdims=keepdims), count)
 
 

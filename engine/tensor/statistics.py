@@ -1,4 +1,4 @@
-"""Medians, covariances, differences and counts."""
+"""Medians, covariances, differences, counts, and sums and products up to each element."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from engine.scalar.promotion import INEXACT, INTEGERS
 from engine.tensor.axes import axis_of, normalize_axis
 from engine.tensor.checks import Assert
 from engine.tensor.conversion import as_tensor_variable
-from engine.tensor.creation import ones_like, zeros
+from engine.tensor.creation import alloc, ones_like, zeros
 from engine.tensor.elemwise import cast, dimshuffle
 from engine.tensor.elemwise import conjugate as conj
 from engine.tensor.joining import concatenate
@@ -16,23 +16,82 @@ from engine.tensor.math import add, eq, floor_div, ge, maximum, mod, neq, sub, s
 from engine.tensor.ordering import argmax, sort
 from engine.tensor.products import dot
 from engine.tensor.quantifiers import all as all_over
+from engine.tensor.rearranging import broadcast_to
+from engine.tensor.reduction import cumprod, cumsum, mean
 from engine.tensor.reduction import max as largest
-from engine.tensor.reduction import mean
-from engine.tensor.shape import reshape, shape_i, size_over, squeeze
+from engine.tensor.reduction import prod as product
+from engine.tensor.reduction import sum as sum_over
+from engine.tensor.shape import lengths_known, reshape, shape_i, size_over, squeeze
 from engine.tensor.slicing import as_position
 
 
-def diff(x: Any, n: int = 1, axis: int = -1) -> Any:
-    """Return the differences of elements that are next to each other along `axis`, taken `n` times."""
+def diff(x: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = None) -> Any:
+    """Return the differences of elements that are next to each other along `axis`, taken `n` times.
+
+    Before that, `prepend` and `append` are put before and after the elements along `axis`: tensors, or
+    numbers for one element each.
+    """
     x = as_tensor_variable(x)
     if n < 0:
         raise ValueError(f"Taking differences {n} times: it must be 0 or more")
     number = axis_of(f"Taking differences of {x}", axis, x.type.ndim)
+    x = _with_edges(x, number, prepend, append)
     subtract = neq if x.type.dtype == "bool" else sub
     before = (slice(None),) * number
     for _ in range(n):
         x = subtract(x[(*before, slice(1, None))], x[(*before, slice(None, -1))])
     return x
+
+
+def _with_edges(x: Any, axis: int, before: Any, after: Any) -> Any:
+    if before is None and after is None:
+        return x
+    edges = [None if edge is None else as_tensor_variable(edge) for edge in (before, after)]
+    shape = lengths_known(x)
+    shape[axis] = 1
+    first, last = [
+        [edge if edge.type.ndim else broadcast_to(edge, shape)] if edge is not None else [] for edge in edges
+    ]
+    return concatenate([*first, x, *last], axis)
+
+
+def count_nonzero(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
+    """Return the number of elements over `axis` that are not 0, an int64."""
+    return sum_over(neq(x, 0), axis, dtype="int64", keepdims=keepdims)
+
+
+def cumulative_sum(x: Any, axis: int | None = None, dtype: Any = None, include_initial: bool = False) -> Any:
+    """Return the sums of the elements up to each one along `axis`, computed in `dtype`: by default that of
+    `sum`.
+
+    With `include_initial` a 0 comes first. Raises ValueError for several axes and none given.
+    """
+    return _cumulative(cumsum, sum_over, x, axis, dtype, include_initial)
+
+
+def cumulative_prod(x: Any, axis: int | None = None, dtype: Any = None, include_initial: bool = False) -> Any:
+    """Return the products of the elements up to each one along `axis`, computed in `dtype`: by default that
+    of `prod`.
+
+    With `include_initial` a 1 comes first. Raises ValueError for several axes and none given.
+    """
+    return _cumulative(cumprod, product, x, axis, dtype, include_initial)
+
+
+def _cumulative(
+    running: Any, reduced: Any, x: Any, axis: int | None, dtype: Any, include_initial: bool
+) -> Any:
+    x = as_tensor_variable(x)
+    doing = f"Accumulating {x}"
+    if axis is None and x.type.ndim != 1:
+        raise ValueError(f"{doing} of {x.type.ndim} dimensions: say along which axis")
+    place = axis_of(doing, 0 if axis is None else axis, x.type.ndim)
+    found = running(cast(x, dtype or reduced(x, place).type.dtype), place)
+    if not include_initial:
+        return found
+    shape = lengths_known(x)
+    shape[place] = 1
+    return concatenate([alloc(cast(0 if running is cumsum else 1, found.type.dtype), *shape), found], place)
 
 
 def max_and_argmax(x: Any, axis: Any = None, keepdims: bool = False) -> list[Any]:

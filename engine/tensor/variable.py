@@ -55,7 +55,9 @@ _UFUNCS = {
         for name in (
             "add matmul maximum minimum invert sign floor ceil trunc reciprocal sqrt exp exp2 expm1 log "
             "log1p log2 log10 logaddexp sin cos tan arcsin arccos arctan arctan2 sinh cosh tanh arcsinh "
-            "arccosh arctanh deg2rad rad2deg isnan isinf isfinite conjugate"
+            "arccosh arctanh hypot copysign nextafter signbit left_shift "
+            "right_shift logical_and logical_or logical_xor logical_not deg2rad rad2deg isnan isinf "
+            "isfinite conjugate"
         ).split()
     },
 }
@@ -128,6 +130,9 @@ class TensorVariable(Variable):
     __mod__, __rmod__ = _operators("mod")
     __pow__, __rpow__ = _operators("pow")
     __matmul__, __rmatmul__ = _operators("matmul")
+
+    __lshift__, __rlshift__ = _operators("left_shift")
+    __rshift__, __rrshift__ = _operators("right_shift")
 
     def __neg__(self) -> Any:
         return operations.neg(self)

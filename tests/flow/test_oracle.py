@@ -29,9 +29,9 @@ pytestmark = pytest.mark.slow
 UNARY = (
     "neg abs sign sqr sqrt reciprocal exp expm1 log log1p sigmoid expit softplus sin cos tanh isnan invert identity "
     "exp2 log2 log10 tan arcsin arccos arctan sinh cosh arcsinh arccosh arctanh erf erfc gamma gammaln psi digamma "
-    "tri_gamma floor ceil trunc round isinf log1mexp logit"
+    "tri_gamma signbit floor ceil trunc round isinf log1mexp logit"
 ).split()
-BINARY = "add sub mul true_div floor_div mod pow power maximum minimum second fill lt le gt ge eq neq and_ or_ xor arctan2 logaddexp".split()
+BINARY = "add sub mul true_div floor_div mod pow power maximum minimum second fill lt le gt ge eq neq and_ or_ xor arctan2 logaddexp hypot copysign nextafter left_shift right_shift".split()
 TERNARY = ["where", "switch", "clip"]
 REDUCTIONS = ["sum", "prod", "mean", "max", "min"]
 SHAPED = {

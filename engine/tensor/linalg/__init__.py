@@ -14,7 +14,7 @@ from engine.tensor.linalg.control import (
     solve_discrete_lyapunov,
     solve_sylvester,
 )
-from engine.tensor.linalg.eigen import Eig, Eigh, Eigvalsh, eig, eigh, eigvalsh
+from engine.tensor.linalg.eigen import Eig, Eigh, Eigvalsh, eig, eigh, eigvals, eigvalsh
 from engine.tensor.linalg.elimination import (
     LU,
     LUFactor,
@@ -33,13 +33,23 @@ from engine.tensor.linalg.matrices import (
     block_diag,
     kron,
     matrix_dot,
+    matrix_norm,
     matrix_power,
     norm,
     trace,
+    vector_norm,
 )
 from engine.tensor.linalg.orthogonal import QR, qr
 from engine.tensor.linalg.schur_forms import QZ, Schur, ordqz, qz, schur
-from engine.tensor.linalg.singular_values import SVD, MatrixPinv, pinv, svd
+from engine.tensor.linalg.singular_values import (
+    SVD,
+    MatrixPinv,
+    MatrixPinvOfLarge,
+    matrix_rank,
+    pinv,
+    svd,
+    svdvals,
+)
 from engine.tensor.linalg.solvers import (
     CholeskySolve,
     MatrixInverse,
@@ -71,6 +81,7 @@ __all__ = [
     "Lstsq",
     "MatrixInverse",
     "MatrixPinv",
+    "MatrixPinvOfLarge",
     "PivotToPermutations",
     "SLogDet",
     "Schur",
@@ -87,6 +98,7 @@ __all__ = [
     "det",
     "eig",
     "eigh",
+    "eigvals",
     "eigvalsh",
     "expm",
     "inv",
@@ -97,7 +109,9 @@ __all__ = [
     "lu_solve",
     "matrix_dot",
     "matrix_inverse",
+    "matrix_norm",
     "matrix_power",
+    "matrix_rank",
     "norm",
     "ordqz",
     "pinv",
@@ -113,7 +127,9 @@ __all__ = [
     "solve_sylvester",
     "solve_triangular",
     "svd",
+    "svdvals",
     "tensorinv",
     "tensorsolve",
     "trace",
+    "vector_norm",
 ]

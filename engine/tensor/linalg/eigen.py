@@ -46,6 +46,13 @@ def eig(x: Any) -> Any:
     return batched(Eig(), x)
 
 
+def eigvals(x: Any) -> Any:
+    """Return the eigenvalues of a square matrix: complex numbers, without a gradient. Leading axes are a
+    batch.
+    """
+    return eig(x)[0]
+
+
 class Eigh(CallbackOp):
     """The eigenvalues of a symmetric or hermitian matrix, ascending, and its eigenvectors, as columns.
 

@@ -8,11 +8,11 @@ from collections.abc import Iterator, Sequence
 from functools import reduce
 from typing import Any
 
-from engine.scalar.promotion import COMPLEX, common
-from engine.tensor.axes import axes_of, numbers_of
+from engine.scalar.promotion import COMPLEX, FLOATS, common
+from engine.tensor.axes import axes_of, normalize_axis, numbers_of
 from engine.tensor.blockwise import batched
 from engine.tensor.conversion import as_tensor_variable, pad
-from engine.tensor.creation import zeros
+from engine.tensor.creation import alloc, zeros
 from engine.tensor.diagonals import eye, trace
 from engine.tensor.elemwise import as_gradient, cast, dimshuffle
 from engine.tensor.linalg.matrix_op import MatrixOp
@@ -28,7 +28,16 @@ from engine.tensor.reduction import sum as sum_over
 from engine.tensor.replaced_op import ReplacedOp
 from engine.tensor.shape import expand_dims, lengths_known, reshape, shape_i
 
-__all__ = ["block_diag", "kron", "matrix_dot", "matrix_power", "norm", "trace"]
+__all__ = [
+    "block_diag",
+    "kron",
+    "matrix_dot",
+    "matrix_norm",
+    "matrix_power",
+    "norm",
+    "trace",
+    "vector_norm",
+]
 
 
 class KroneckerProduct(ReplacedOp):
@@ -90,7 +99,9 @@ def matrix_power(M: Any, n: int) -> Any:
             found = M if found is None else matmul(found, M)
         n //= 2
         M = matmul(M, M) if n else M
-    return eye(shape_i(M, -2), shape_i(M, -1), 0, M.type.dtype) if found is None else found
+    if found is not None:
+        return found
+    return alloc(eye(shape_i(M, -2), shape_i(M, -1), 0, M.type.dtype), *lengths_known(M))
 
 
 class BlockDiagonal(ReplacedOp, MatrixOp):
@@ -166,6 +177,23 @@ def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> A
     return rule(x, ord, axes, keepdims)
 
 
+def matrix_norm(x: Any, *, keepdims: bool = False, ord: Any = "fro") -> Any:
+    """Return the norm of the matrices in the last two axes of `x`. `ord` is that of `norm`."""
+    return norm(x, ord, (-2, -1), keepdims)
+
+
+def vector_norm(x: Any, *, axis: Any = None, keepdims: bool = False, ord: Any = 2) -> Any:
+    """Return the norm of vectors whose elements are along `axis`, one or several axes, or all (None).
+
+    `ord` is a number.
+    """
+    x = as_tensor_variable(x)
+    axes = normalize_axis("Taking the norm of vectors", axis, x.type.ndim)
+    if ord == 2:
+        return sqrt(sum_over(sqr(_sizes(x)), axes, keepdims=keepdims))
+    return _vector_norm(x, ord, axes, keepdims)
+
+
 def _sizes(x: Any) -> Any:
     return absolute(x) if x.type.dtype in COMPLEX else x
 
@@ -186,7 +214,8 @@ def _vector_norm(x: Any, ord: Any, axes: tuple[int, ...], keepdims: bool) -> Any
     if ord in (math.inf, -math.inf):
         return (largest if ord > 0 else smallest)(sizes, axes, keepdims)
     if ord == 0:
-        return sum_over(cast(neq(x, 0), "float64"), axes, keepdims=keepdims)
+        dtype = sizes.type.dtype if sizes.type.dtype in FLOATS else "float64"
+        return sum_over(cast(neq(x, 0), dtype), axes, keepdims=keepdims)
     return pow(sum_over(pow(sizes, ord), axes, keepdims=keepdims), 1.0 / ord)
 
 

@@ -1,4 +1,4 @@
-"""Singular values: the decomposition, and the inverse of a matrix of any shape."""
+"""Singular values: the decomposition, ranks, and the inverse of a matrix of any shape."""
 
 from __future__ import annotations
 
@@ -9,12 +9,16 @@ import numpy as np
 
 from engine.errors import NullGradientError
 from engine.tensor.blockwise import batched
+from engine.tensor.conversion import as_tensor_variable
 from engine.tensor.diagonals import eye, identity_like
+from engine.tensor.elemwise import cast
 from engine.tensor.linalg.callback_op import Arrays, CallbackOp, zeros_for_none
-from engine.tensor.linalg.solvers import real_of
+from engine.tensor.linalg.solvers import as_inexact, real_of
 from engine.tensor.math import abs as absolute
-from engine.tensor.math import lt, maximum, sub, switch
-from engine.tensor.shape import shape_i
+from engine.tensor.math import gt, lt, maximum, mul, sub, switch
+from engine.tensor.reduction import max as largest
+from engine.tensor.reduction import sum as sum_over
+from engine.tensor.shape import expand_dims, shape_i
 
 _LEAST_GAP = 1e-8
 
@@ -112,6 +116,48 @@ class MatrixPinv(CallbackOp):
         return [found.T]
 
 
-def pinv(x: Any, hermitian: bool = False) -> Any:
-    """Return the Moore-Penrose inverse of `x`, symmetric if `hermitian`. Leading axes are a batch."""
-    return batched(MatrixPinv(hermitian), x)
+class MatrixPinvOfLarge(MatrixPinv):
+    """The Moore-Penrose inverse of a matrix, in which singular values of at most a second input times the
+    largest one count as 0.
+    """
+
+    gufunc_signature = "(m,n),()->(n,m)"
+
+    def computed(self, *arrays: Any) -> Sequence[Any]:
+        return (np.linalg.pinv(arrays[0], arrays[1].real, self.hermitian),)
+
+    def gradients(self, inputs: Arrays, outputs: Arrays, cotangents: Arrays) -> list[Any]:
+        return [*super().gradients(inputs[:1], outputs, cotangents), None]
+
+
+def pinv(x: Any, hermitian: bool = False, *, rtol: Any = None) -> Any:
+    """Return the Moore-Penrose inverse of `x`, symmetric if `hermitian`. Leading axes are a batch.
+
+    Singular values of at most `rtol` (1e-15) times the largest one count as 0.
+    """
+    if rtol is None:
+        return batched(MatrixPinv(hermitian), x)
+    (x,) = as_inexact(x)
+    return batched(MatrixPinvOfLarge(hermitian), x, cast(as_tensor_variable(rtol), real_of(x.type.dtype)))
+
+
+def svdvals(x: Any) -> Any:
+    """Return the singular values of `x`, in descending order. Leading axes are a batch."""
+    return svd(x, compute_uv=False)
+
+
+def matrix_rank(A: Any, tol: Any = None, hermitian: bool = False, *, rtol: Any = None) -> Any:
+    """Return the number of singular values above `tol`, or above `rtol` times the largest one, as int64.
+
+    `rtol` is by default the larger of the lengths times the rounding error of the dtype. Leading axes are a
+    batch. `hermitian` is numpy's and decides nothing here.
+    """
+    A = as_tensor_variable(A)
+    values = svdvals(A)
+    if tol is not None:
+        limit = expand_dims(as_tensor_variable(tol), -1)
+    else:
+        if rtol is None:
+            rtol = mul(maximum(shape_i(A, -2), shape_i(A, -1)), float(np.finfo(values.type.dtype).eps))
+        limit = mul(largest(values, -1, keepdims=True), expand_dims(as_tensor_variable(rtol), -1))
+    return sum_over(gt(values, limit), -1, dtype="int64")

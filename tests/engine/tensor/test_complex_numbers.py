@@ -40,6 +40,9 @@ EXPRESSIONS: dict[str, tuple[Callable[[Any, Any], Any], Callable[[Any, Any], Any
     "equality": (lambda z, x: pt.eq(z, 3), lambda z, x: z == 3),
     "order": (lambda z, x: (z > 1) & (z <= x), lambda z, x: (z > 1) & (z <= x)),
     "extremes": (lambda z, x: pt.maximum(z, x) + pt.max(z), lambda z, x: np.maximum(z, x) + z.max()),
+    "sign": (lambda z, x: pt.sign(z * x), lambda z, x: np.sign(z * x)),
+    "rounding": (lambda z, x: pt.round(z / 2), lambda z, x: np.round(z / 2)),
+    "truth": (lambda z, x: pt.all(z) | pt.any(0 * z), lambda z, x: np.array(True)),
     "isnan": (lambda z, x: pt.isnan(z) | pt.isfinite(z), lambda z, x: np.isnan(z) | np.isfinite(z)),
     "choice": (lambda z, x: pt.switch(x > 0, z, 1j), lambda z, x: np.where(x > 0, z, 1j)),
     "sum": (lambda z, x: pt.sum(z), lambda z, x: z.sum()),
@@ -102,7 +105,6 @@ def test_a_shared_variable_is_updated() -> None:
 REFUSED: dict[str, Callable[[Any], Any]] = {
     "remainder": lambda z: z % 2,
     "whole quotient": lambda z: z // 2,
-    "sign": lambda z: pt.sign(z),
     "rounding": lambda z: pt.floor(z),
     "arctan2": lambda z: pt.arctan2(z, 1),
     "erf": lambda z: pt.erf(z),

@@ -18,6 +18,9 @@ POSITIVE = ["log", "log1p", "sqrt", "reciprocal", "log2", "log10", "gamma", "gam
 BINARY = [
     "arctan2",
     "logaddexp",
+    "hypot",
+    "copysign",
+    "nextafter",
     "add",
     "sub",
     "mul",
