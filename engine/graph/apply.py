@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from engine.graph.variables import Variable
+from engine.graph.variables import Constant, Variable
 
 if TYPE_CHECKING:
     from engine.graph.op import Op
@@ -59,14 +59,16 @@ class Apply:
 
         The outputs keep their types if the new inputs have exactly the types of the old; otherwise the Op
         makes a node for the new types. With `strict`, refuse (TypeError) an input that may hold values
-        which the old one may not.
+        which the old one may not; without, the Op also makes a node where a constant, which its outputs'
+        types may depend on, is another.
         """
         if len(inputs) != len(self.inputs):
             raise ValueError(
                 f"Cloning {self}: {len(self.inputs)} inputs are needed, {len(inputs)} were given"
             )
         # Lists compare identical items without calling __eq__.
-        if [variable.type for variable in inputs] == [variable.type for variable in self.inputs]:
+        have_types = [variable.type for variable in inputs] == [variable.type for variable in self.inputs]
+        if have_types and (strict or all(map(_stays, self.inputs, inputs))):
             outputs = [output.type.make_variable(output.name) for output in self.outputs]
             return Apply(self.op, inputs, outputs)
         if strict:
@@ -85,3 +87,8 @@ class Apply:
         return f"{self.op}({', '.join(str(i) if i.owner is None else '...' for i in self.inputs)})"
 
     __repr__ = __str__
+
+
+def _stays(old: Variable, new: Variable) -> bool:
+    """Return True unless `old` is a constant and `new` is something else."""
+    return new is old or not isinstance(old, Constant)

@@ -121,7 +121,7 @@ class SplitDims(NamedOp):
 
 def _not_negative(doing: str, name: str, number: int) -> int:
     if not isinstance(number, int | np.integer) or isinstance(number, bool):
-        raise TypeError(f"{doing}: {name} is {number!r}; give a whole number")
+        raise TypeError(f"{doing}: {name} is {number!r}; give a whole number, no symbolic one")
     if number < 0:
         raise ValueError(f"{doing}: {name} must be non-negative, not {number}")
     return int(number)
@@ -173,7 +173,11 @@ def join_dims(x: Any, start_axis: int = 0, n_axes: int | None = None) -> Any:
     """Return `x` with `n_axes` axes from `start_axis` on (default: all) merged into one, in C order."""
     x = as_tensor_variable(x)
     ndim = x.type.ndim
-    first = axis_of(f"Merging axes of {x}", start_axis, ndim) if ndim else 0
+    if not -ndim <= start_axis <= ndim:
+        raise IndexError(
+            f"Merging axes of {x}: Axis {start_axis} is out of bounds for array of dimension {ndim}"
+        )
+    first = start_axis % ndim if -ndim <= start_axis < ndim else start_axis
     return JoinDims(first, ndim - first if n_axes is None else n_axes)(x)
 
 

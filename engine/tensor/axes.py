@@ -40,7 +40,7 @@ def axis_of(doing: str, axis: Any, ndim: int) -> int:
     """
     number = _whole(axis)
     if number is None:
-        raise TypeError(f"{doing}: found {axis!r}; give one whole number, an axis")
+        raise TypeError(f"{doing}: found {axis!r}; give one constant integer, an axis")
     return _within(doing, number, ndim)
 
 
@@ -54,7 +54,7 @@ def numbers_of(doing: str, axis: Any) -> list[int]:
         numbers = [_whole(value) for value in values]
         if None not in numbers:
             return [n for n in numbers if n is not None]
-    raise TypeError(f"{doing}: found {axis!r}; give a whole number, or a tuple of them")
+    raise TypeError(f"{doing}: found {axis!r}; give a whole number, no symbolic one, or a tuple of them")
 
 
 def axes_given(doing: str, axis: Any) -> tuple[int, ...] | None:
@@ -91,5 +91,5 @@ def _whole(value: Any) -> int | None:
 
 def _within(doing: str, axis: int, ndim: int) -> int:
     if not -ndim <= axis < ndim:
-        raise AxisError(f"{doing}: axis {axis} is out of bounds for a tensor of {ndim} dimensions")
+        raise AxisError(f"{doing}: axis {axis} is out of bounds for array of dimension {ndim}")
     return axis % ndim

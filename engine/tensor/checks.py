@@ -11,6 +11,7 @@ from engine.graph.apply import Apply
 from engine.graph.op import Op
 from engine.graph.variables import Constant
 from engine.scalar.promotion import INTEGERS
+from engine.tensor.axes import axes_of
 from engine.tensor.conversion import as_tensor_variable
 from engine.tensor.elemwise import cast
 from engine.tensor.type import static_shape, tensor_type
@@ -101,25 +102,30 @@ assert_op = Assert()
 class SpecifyShape(CheckedValue):
     """Returns its first input, whose lengths along `axes` must be the others; else it raises AssertionError.
 
-    The output's type has those lengths that are constants. The check is made where the value or the shape of
-    the output is used.
+    Without `axes`, there is a length or None for each axis. The output's type has those lengths that are
+    constants. The check is made where the value or the shape of the output is used.
     """
 
     __props__ = ("axes",)
     view_map: ClassVar[dict[int, list[int]]] = {0: [0]}
     differentiates_complex = True
 
-    def __init__(self, axes: Sequence[int]) -> None:
-        self.axes = tuple(axes)
+    def __init__(self, axes: Sequence[int] | None = None) -> None:
+        self.axes: Any = None if axes is None else tuple(axes)
 
     def make_node(self, x: Any, *lengths: Any) -> Apply:
         x = as_tensor_variable(x)
+        if self.axes is None:
+            axes = [axis for axis, length in enumerate(lengths) if length is not None]
+            if len(lengths) != x.type.ndim:
+                raise ValueError(_never_match(x, len(lengths)))
+            return SpecifyShape(axes).make_node(x, *[lengths[axis] for axis in axes])
         given = [as_tensor_variable(length) for length in lengths]
         for length in given:
             if length.type.dtype not in INTEGERS or length.type.ndim != 0:
                 raise TypeError(
-                    f"Specifying a length of {x} by {length} of type {length.type}: shape values must be "
-                    "integers"
+                    f"Specifying a length of {x} by {length} of type {length.type}: shape values "
+                    "must be integer types"
                 )
         given = [cast(length, "int64") for length in given]
         return Apply(self, [x, *given], [tensor_type(x.type.dtype, self._static(x, given)).make_variable()])
@@ -155,13 +161,22 @@ def specify_shape(x: Any, shape: Any) -> Any:
     x = as_tensor_variable(x)
     given = _lengths(x, shape)
     if len(given) != x.type.ndim:
-        raise ValueError(
-            f"Input `x` is {x.type.ndim}-dimensional and will never match a shape of length {len(given)}."
-        )
+        raise ValueError(_never_match(x, len(given)))
     axes = [axis for axis, length in enumerate(given) if length is not None]
     if all(_is_known(x.type.shape[axis], given[axis]) for axis in axes):
         return x
     return SpecifyShape(axes).make_node(x, *[given[axis] for axis in axes]).outputs[0]
+
+
+def specify_broadcastable(x: Any, *axes: int) -> Any:
+    """Return `x` with length 1 along `axes`, which its type then says; the function checks them."""
+    x = as_tensor_variable(x)
+    ones = axes_of(f"Specifying lengths of {x}", axes, x.type.ndim)
+    return specify_shape(x, [1 if axis in ones else None for axis in range(x.type.ndim)])
+
+
+def _never_match(x: Any, count: int) -> str:
+    return f"Input `x` is {x.type.ndim}-dimensional and will never match a shape of length {count}."
 
 
 def _lengths(x: Any, shape: Any) -> list[Any]:

@@ -29,7 +29,7 @@ def tensordot(a: Any, b: Any, axes: Any = 2) -> Any:
         if None not in lengths and lengths[0] != lengths[1]:
             raise ValueError(
                 f"Multiplying tensors: axis {first} of {a.type} and axis {second} of {b.type} "
-                "differ in length"
+                "differ in length: Input arrays have inconsistent type shape"
             )
     rows = [axis for axis in range(a.type.ndim) if axis not in left]
     columns = [axis for axis in range(b.type.ndim) if axis not in right]

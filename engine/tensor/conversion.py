@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from engine.errors import MaskedArrayError
+from engine.graph.apply import Apply
 from engine.graph.represented import RepresentedType
 from engine.graph.variables import Constant, Variable
 from engine.scalar.promotion import COMPLEX, weak_dtype
@@ -28,13 +29,17 @@ def constant(
     one is given.
 
     Its static shape is the array's shape, so axes of length 1 broadcast. With `ndim`, axes of length 1
-    are prepended. Without `dtype`, Python ints become int64 and floats float64.
+    are prepended, or left out in front. A constant stays itself if it fits. Without `dtype`,
+    Python ints become int64 and floats float64.
     """
-    data = _to_array(value, dtype)
+    if isinstance(value, TensorConstant) and dtype in (None, value.type.dtype) and ndim in (None, value.ndim):
+        return value
+    data = _to_array(value.data if isinstance(value, TensorConstant) else value, dtype)
     if ndim is not None and ndim != data.ndim:
-        if ndim < data.ndim:
+        surplus = max(data.ndim - ndim, 0)
+        if any(length != 1 for length in data.shape[:surplus]):
             raise ValueError(f"Making a constant of {ndim} dimensions: the value has {data.ndim}")
-        data = data.reshape((1,) * (ndim - data.ndim) + data.shape)
+        data = data.reshape((1,) * (ndim - data.ndim) + data.shape[surplus:])
     return TensorConstant(tensor_type(data.dtype.name, data.shape), data, name)
 
 
@@ -72,7 +77,11 @@ def _stacked(items: Sequence[Any]) -> Any:
     parts = [v if type(v) in _WEAK else as_tensor_variable(v) for v in items]
     dtypes = tuple([v.type.dtype for v in parts if isinstance(v, Variable)])
     tensors = [v if isinstance(v, Variable) else number(v, weak_dtype(v, dtypes)) for v in parts]
-    return variable.operations.stack(tensors)
+    found = variable.operations.stack(tensors)
+    if tensors and all(isinstance(v, Constant) and not is_data(v) for v in tensors):
+        arrays: list[Any] = [v.data for v in tensors]  # type: ignore[union-attr]
+        return constant(np.stack(arrays), dtype=found.type.dtype)
+    return found
 
 
 def as_tensor_variable(
@@ -87,12 +96,18 @@ def as_tensor_variable(
     """
     if isinstance(value, list | tuple) and _holds_variables(value):
         return as_tensor_variable(_stacked(value), name, ndim, dtype)
+    if isinstance(value, Apply):
+        if value.op.default_output is None and value.nout != 1:
+            raise TypeError(f"Using {value} as a tensor: Multi-output Op without default_output; choose one")
+        value = value.out
     if not isinstance(value, Variable):
         return constant(value, name, ndim, dtype)
     if isinstance(value.type, ScalarType):
         return as_tensor_variable(variable.operations.tensor_from_scalar(value), name, ndim, dtype)
     if not isinstance(value.type, TensorType):
-        raise TypeError(f"Using {value} of type {value.type} as a tensor: it is no tensor variable")
+        raise TypeError(
+            f"Using {value} of type {value.type} as a tensor: it is no tensor variable (of no TensorType)"
+        )
     if dtype is not None and value.type.dtype != check_dtype(dtype):
         raise TypeError(f"Using {value} of dtype {value.type.dtype} as {dtype}: cast it with astype")
     return value if ndim is None else pad(value, ndim)

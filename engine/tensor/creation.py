@@ -72,7 +72,8 @@ class Alloc(Op):
         for static, due in zip(value.type.shape, shape, strict=True):
             if (due or 0) < 0 or (static not in (1, None) and static != due):
                 raise ValueError(
-                    f"Filling a tensor of shape {tuple(known)} with {value.type}: it does not fit"
+                    f"Filling a tensor of shape {tuple(known)} with {value.type}: Alloc static input type "
+                    "and target shape are incompatible"
                 )
         check_size([1 if length is None else length for length in shape], value.type.dtype)
         return Apply(self, [value, *variables], [tensor_type(value.type.dtype, tuple(shape)).make_variable()])
@@ -83,7 +84,8 @@ class Alloc(Op):
         for known, found, due in zip(static, value.shape, shape, strict=True):
             if due < 0 or (known != 1 and found != due):
                 raise ValueError(
-                    f"Filling an array of shape {shape} with one of shape {value.shape}: it does not fit"
+                    f"Filling an array of shape {shape} with one of shape {value.shape}: it does not fit. "
+                    "Runtime broadcasting not allowed: only axes of static length 1 are repeated"
                 )
         check_size(shape, value.dtype.name)
         output_storage[0][0] = np.array(np.broadcast_to(value, shape), order="C")

@@ -201,6 +201,10 @@ def conjugate(x: Any) -> Any:
     return x.owner.inputs[0] if is_conjugate else apply_elemwise(conj, x)
 
 
+MOST_AXES = 64
+"""numpy's arrays have no more."""
+
+
 class DimShuffle(Op):
     """Reorders axes. `new_order` lists the old axes of the result; "x" adds an axis of length 1.
 
@@ -213,14 +217,21 @@ class DimShuffle(Op):
     differentiates_complex = True
 
     def __init__(self, input_ndim: int, new_order: Sequence[int | str]) -> None:
+        if not isinstance(input_ndim, int | np.integer):
+            raise TypeError(f"Reordering axes: input_ndim must be an integer, not {input_ndim!r}")
+        if len(new_order) > MOST_AXES:
+            raise ValueError(
+                "Reordering axes: maximum supported dimension for a TensorType is currently "
+                f"{MOST_AXES}, found {len(new_order)}"
+            )
         self.input_ndim = int(input_ndim)
         self.new_order = tuple([axis if type(axis) is int else _place(axis) for axis in new_order])
         kept = [axis for axis in self.new_order if not isinstance(axis, str)]
         if len(set(kept)) != len(kept) or any(not 0 <= axis < input_ndim for axis in kept):
             raise ValueError(
-                f"Reordering the {input_ndim} axes of a tensor as {self.new_order}: each of 0 to "
-                f"{input_ndim - 1} may "
-                'occur once, everything else must be "x"'
+                f"Reordering the {input_ndim} axes of a tensor as {self.new_order}: an axis "
+                f"may not appear twice, each is one of 0 to {input_ndim - 1}, everything else must be "
+                '"x"'
             )
         self.drop = tuple([axis for axis in range(input_ndim) if axis not in kept])
         self.shuffle = tuple(kept)

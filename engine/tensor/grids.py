@@ -108,16 +108,19 @@ def geomspace(
 
 
 class _Grid:
-    """`grid[a:b, c:d:e]` is a tensor of positions for each slice; `dense` ones repeat along all axes."""
+    """`grid[a:b, c:d:e]` is a tensor of positions for each slice, `grid[a:b]` one tensor.
+
+    Those of a `dense` grid repeat along all axes.
+    """
 
     def __init__(self, dense: bool) -> None:
         self.dense = dense
 
-    def __getitem__(self, index: Any) -> tuple[Any, ...]:
+    def __getitem__(self, index: Any) -> Any:
         slices = index if isinstance(index, tuple) else (index,)
         rows = [self._row(each) for each in slices]
         if not isinstance(index, tuple):
-            return (rows[0],)
+            return rows[0]
         open_rows = [
             dimshuffle(row, [0 if axis == place else "x" for axis in range(len(rows))])
             for place, row in enumerate(rows)

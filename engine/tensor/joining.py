@@ -10,6 +10,7 @@ import numpy as np
 
 from engine.graph.apply import Apply
 from engine.graph.op import Op
+from engine.graph.variables import Variable
 from engine.scalar.arithmetic import add
 from engine.scalar.promotion import INEXACT, common, common_dtype
 from engine.tensor.axes import axis_of, numbers_of
@@ -31,6 +32,8 @@ class Join(Op):
 
     def __init__(self, axis: int) -> None:
         (self.axis,) = numbers_of("Making an Op along an axis", [axis])
+        if self.axis < 0:
+            raise ValueError(f"Making an Op along an axis: it must be non-negative, not {axis}")
 
     def make_node(self, *tensors: Any) -> Apply:
         inputs = [as_tensor_variable(tensor) for tensor in tensors]
@@ -42,9 +45,9 @@ class Join(Op):
                 f"Joining {', '.join(str(v.type) for v in inputs)} along axis {self.axis}: all must have "
                 "the same number of dimensions"
             )
-        axis = axis_of("Joining tensors", self.axis, ndim)
-        if axis != self.axis:
-            return Join(axis).make_node(*inputs)
+        if ndim == 0:
+            raise TypeError("Joining tensors of 0 dimensions: they have no axis; stack them")
+        axis_of("Joining tensors", self.axis, ndim)
         dtype = common(tuple([variable.type.dtype for variable in inputs]))
         shape = [
             self._static_length(axis, [variable.type.shape[axis] for variable in inputs])
@@ -58,7 +61,10 @@ class Join(Op):
         if axis == self.axis:
             return sum(known) if len(known) == len(lengths) else None
         if len(set(known)) > 1:
-            raise ValueError(f"Joining along axis {self.axis}: the lengths along axis {axis} differ: {known}")
+            raise ValueError(
+                f"Joining along axis {self.axis}: the lengths along axis {axis} must match "
+                f"exactly, found {known}"
+            )
         return known[0] if known else None
 
     def perform(self, node: Apply, inputs: Sequence[Any], output_storage: Sequence[list[Any]]) -> None:
@@ -104,7 +110,7 @@ def join(axis: int, *tensors: Any) -> Any:
     variables = [as_tensor_variable(tensor) for tensor in tensors]
     if not variables:
         raise ValueError("Joining tensors: none were given")
-    number = axis_of("Joining tensors", axis, max([variable.type.ndim for variable in variables]))
+    number = axis_of("Joining tensors", axis, max(1, *[variable.type.ndim for variable in variables]))
     return Join(number).make_node(*variables).outputs[0] if len(variables) > 1 else variables[0]
 
 
@@ -113,11 +119,13 @@ def concatenate(tensors: Sequence[Any], axis: int = 0) -> Any:
     return join(axis, *tensors)
 
 
-def stack(tensors: Sequence[Any], axis: int = 0) -> Any:
+def stack(tensors: Any, axis: int = 0) -> Any:
     """Return `tensors`, of equal rank, joined along a new axis at position `axis` of the result."""
+    if isinstance(tensors, Variable) and tensors.type.shape[:1] in ((), (None,)):
+        raise TypeError(f"Stacking {tensors}: First argument should be a Sequence of tensors")
     variables = [as_tensor_variable(tensor) for tensor in tensors]
     if not variables:
-        raise ValueError("Stacking tensors: none were given")
+        raise ValueError("Stacking tensors: No tensor arguments provided")
     axis = axis_of("Stacking tensors", axis, 1 + max([variable.type.ndim for variable in variables]))
     if all(variable.type.ndim == 0 for variable in variables):
         dtype = reduce(common_dtype, [variable.type.dtype for variable in variables])

@@ -23,9 +23,11 @@ _NAMES = {
     "bitwise_or bitwise_xor bitwise_not isfinite isposinf isneginf isclose allclose logical_and logical_or "
     "logical_xor logical_not",
     "engine.tensor.conditional": "ifelse",
-    "engine.tensor.checks": "SpecifyShape specify_shape",
+    "engine.tensor.checks": "SpecifyShape specify_broadcastable specify_shape",
     "engine.tensor.common_shape": "broadcast_shape broadcast_shape_iter",
     "engine.tensor.constants": "pi e euler_gamma inf nan newaxis",
+    "engine.tensor.constant_values": "NotScalarConstantError get_scalar_constant_value "
+    "get_underlying_scalar_constant_value",
     "engine.tensor.contractions": "dense_dot tensordot vecdot matvec vecmat cross",
     "engine.tensor.creation": "empty empty_like",
     "engine.tensor.diagonals": "Eye identity_like",
@@ -49,6 +51,7 @@ _NAMES = {
     "shape_padaxis atleast_Nd atleast_1d atleast_2d atleast_3d is_flat broadcast_to broadcast_arrays "
     "flip roll unstack tile horizontal_stack vertical_stack stacklists "
     "slice_at_axis",
+    "engine.tensor.shape": "make_vector shape_tuple",
     "engine.tensor.single_numbers": "ScalarFromTensor TensorFromScalar scalar_from_tensor tensor_from_scalar",
     "engine.tensor.searching": "SearchsortedOp searchsorted take take_along_axis nonzero_values compress "
     "ptp get_vector_length",

@@ -101,7 +101,7 @@ def where(condition: Any, ift: Any = None, iff: Any = None) -> Any:
     if ift is None and iff is None:
         return nonzero(condition)
     if ift is None or iff is None:
-        raise ValueError("Choosing by a condition: give both ift and iff, or none of them")
+        raise ValueError("Choosing by a condition: give either both ift and iff, or none of them")
     return switch(condition, ift, iff)
 
 

@@ -15,7 +15,7 @@ from engine.scalar.complex_numbers import conj
 from engine.scalar.promotion import COMPLEX, INEXACT, common_dtype
 from engine.tensor.blockwise import Blockwise
 from engine.tensor.conversion import as_tensor_variable
-from engine.tensor.elemwise import apply_elemwise, as_gradient, dimshuffle
+from engine.tensor.elemwise import apply_elemwise, as_gradient, cast, dimshuffle
 from engine.tensor.shape import flatten, transpose
 from engine.tensor.type import tensor_type
 
@@ -123,18 +123,21 @@ def dot(x: Any, y: Any) -> Any:
     return _dot.make_node(x, y).outputs[0]
 
 
-def matmul(x: Any, y: Any) -> Any:
+def matmul(x: Any, y: Any, dtype: Any = None) -> Any:
     """Return the products of the matrices in the last two axes of `x` and `y`; the others are a batch.
 
-    One of 1 dimension is a vector. Raises TypeError for 0 dimensions.
+    One of 1 dimension is a vector. With a `dtype`, the result is cast to it. Raises ValueError for 0
+    dimensions.
     """
     x, y = as_tensor_variable(x), as_tensor_variable(y)
-    if max(x.type.ndim, y.type.ndim) <= 2:
-        return _dot.make_node(x, y).outputs[0]
     if min(x.type.ndim, y.type.ndim) == 0:
-        raise TypeError(f"Multiplying {x.type} by {y.type}: both must have 1 dimension or more")
+        raise ValueError(f"Multiplying {x.type} by {y.type}: matmul operand cannot be scalar")
+    if max(x.type.ndim, y.type.ndim) <= 2:
+        found = _dot.make_node(x, y).outputs[0]
+        return found if dtype is None else cast(found, dtype)
     ranks = min(x.type.ndim, 2), min(y.type.ndim, 2)
-    return Blockwise(_dot, _SIGNATURES[ranks]).make_node(x, y).outputs[0]
+    found = Blockwise(_dot, _SIGNATURES[ranks]).make_node(x, y).outputs[0]
+    return found if dtype is None else cast(found, dtype)
 
 
 def outer(x: Any, y: Any) -> Any:

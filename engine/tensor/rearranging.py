@@ -7,6 +7,7 @@ from functools import partial, reduce
 from typing import Any
 
 from engine.graph.variables import Constant
+from engine.scalar.promotion import INTEGERS
 from engine.tensor.axes import axes_of, axis_of
 from engine.tensor.conversion import as_tensor_variable
 from engine.tensor.conversion import pad as padded_left
@@ -28,7 +29,10 @@ def moveaxis(x: Any, source: Any, destination: Any) -> Any:
     doing, ndim = f"Moving axes of {x}", x.type.ndim
     taken, put = (axes_of(doing, axes, ndim) for axes in (source, destination))
     if len(taken) != len(put):
-        raise ValueError(f"{doing}: {len(taken)} axes cannot go to {len(put)} positions")
+        raise ValueError(
+            f"{doing}: {len(taken)} axes cannot go to {len(put)} positions; `source` and `destination` "
+            "arguments must have the same number of elements"
+        )
     order = [axis for axis in range(ndim) if axis not in taken]
     for position, axis in sorted(zip(put, taken, strict=True)):
         order.insert(position, axis)
@@ -45,10 +49,12 @@ def swapaxes(x: Any, axis1: int, axis2: int) -> Any:
 
 
 def matrix_transpose(x: Any) -> Any:
-    """Return `x` with its last two axes exchanged. Raises TypeError if it has fewer than two."""
+    """Return `x` with its last two axes exchanged. Raises ValueError if it has fewer than two."""
     x = as_tensor_variable(x)
     if x.type.ndim < 2:
-        raise TypeError(f"Transposing matrices in {x} of type {x.type}: it has fewer than 2 dimensions")
+        raise ValueError(
+            f"Transposing matrices in {x} of type {x.type}: Input array must be at least 2-dimensional"
+        )
     return swapaxes(x, -1, -2)
 
 
@@ -169,7 +175,7 @@ def _origins(times: Any, length: Any) -> Any:
 def tile(x: Any, reps: Any) -> Any:
     """Return `x` repeated as a whole `reps` times, a number for each axis; axes are added in front."""
     x = as_tensor_variable(x)
-    times = [_int_if_known(each) for each in lengths_of(reps)]
+    times = [_int_if_known(each) for each in _times_of(reps)]
     ndim = max(len(times), x.type.ndim)
     times = [1] * (ndim - len(times)) + times
     x = padded_left(x, ndim)
@@ -177,6 +183,23 @@ def tile(x: Any, reps: Any) -> Any:
     pairs = [each for pair in zip(times, lengths, strict=True) for each in pair]
     spread = alloc(expand_dims(x, range(0, 2 * ndim, 2)), *pairs)
     return reshape(spread, [count * length for count, length in zip(times, lengths, strict=True)])
+
+
+def _times_of(reps: Any) -> list[Any]:
+    """Return a number of times for each axis. Raises ValueError for an unknown length and for no integers."""
+    given = [as_tensor_variable(each) for each in (reps if isinstance(reps, tuple | list) else [reps])]
+    if len(given) == 1 and given[0].type.shape == (None,):
+        raise ValueError(
+            f"Repeating a tensor {reps} times: its length is unknown. Use specify_shape to set the length"
+        )
+    is_vector = len(given) == 1 and given[0].type.ndim == 1
+    if not is_vector and any(each.type.ndim for each in given):
+        raise ValueError(
+            f"Repeating a tensor {reps!r} times: give a number for each axis, or a vector of them"
+        )
+    if any(each.type.dtype not in INTEGERS for each in given):
+        raise ValueError(f"Repeating a tensor {reps!r} times: give integers")
+    return lengths_of(given[0] if is_vector else given)
 
 
 def _int_if_known(length: Any) -> Any:

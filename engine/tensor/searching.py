@@ -66,7 +66,7 @@ def searchsorted(x: Any, v: Any, side: str = "left", sorter: Any = None) -> Any:
     if sorter is not None:
         order = as_tensor_variable(sorter)
         if order.type.ndim != 1 or order.type.dtype not in INTEGERS:
-            raise TypeError(
+            raise (TypeError if order.type.ndim == 1 else ValueError)(
                 f"Searching {x}: the sorter {order} of type {order.type} is no vector of integers"
             )
         x = x[order]

@@ -14,6 +14,7 @@ from engine.graph.op import Op
 from engine.graph.variables import Constant, Variable
 from engine.scalar.arithmetic import add, mul
 from engine.scalar.promotion import INEXACT, INTEGERS, common_dtype
+from engine.scalar.type import scalar_type
 from engine.tensor.axes import axes_of, axis_of, numbers_of
 from engine.tensor.conversion import as_tensor_variable, number
 from engine.tensor.elemwise import Elemwise, apply_elemwise, cast, dimshuffle
@@ -85,7 +86,7 @@ def size_over(x: Any, axes: Sequence[int]) -> Any:
 
 class Reshape(Op):
     """The elements of a tensor, in C order, in a new shape. Inputs: the tensor and `ndim` lengths (0-d
-    int64).
+    int64), which may be given as a list or a vector.
 
     One length may be -1: it is computed from the others. Raises ValueError if the number of elements
     differs. The output may be a view.
@@ -100,11 +101,18 @@ class Reshape(Op):
 
     def make_node(self, x: Any, *lengths: Any) -> Apply:
         x = as_tensor_variable(x)
-        if len(lengths) != self.ndim:
-            raise ValueError(f"Reshaping {x} to {self.ndim} dimensions: {len(lengths)} lengths were given")
-        variables = [_as_length(length) for length in lengths]
-        shape = _static_shape(x.type, [_known(variable) for variable in variables])
+        variables = self._lengths(lengths)
+        if len(variables) != self.ndim:
+            raise ValueError(f"Reshaping {x} to {self.ndim} dimensions: {len(variables)} lengths were given")
+        shape = _static_shape(x.type, tuple([_known(variable) for variable in variables]))
         return Apply(self, [x, *variables], [tensor_type(x.type.dtype, shape).make_variable()])
+
+    def _lengths(self, given: Sequence[Any]) -> list[Any]:
+        shape = given[0] if len(given) == 1 else given
+        if isinstance(shape, Variable) and shape.type.shape == (None,):
+            # A vector of another length is refused when the function runs.
+            shape = _reshape_op(1).make_node(shape, number(self.ndim, "int64")).outputs[0]
+        return lengths_of(shape)
 
     def perform(self, node: Apply, inputs: Sequence[Any], output_storage: Sequence[list[Any]]) -> None:
         x, shape = inputs[0], tuple([int(length) for length in inputs[1:]])
@@ -204,19 +212,25 @@ def _check_size(found: tuple[int, ...], shape: tuple[int, ...]) -> tuple[int, ..
     if shape.count(-1) == 1 and known and size % known == 0:
         return tuple([size // known if length == -1 else length for length in shape])
     raise ValueError(
-        f"Reshaping an array of shape {found}, which has {size} elements, to {shape}: they do not fit"
+        f"Reshaping an array of shape {found}, which has {size} elements, to {shape}: they do not fit. "
+        f"Reshape: Input shape {found} is incompatible with new shape {shape}"
     )
 
 
-def _static_shape(type: TensorType, lengths: Sequence[int | None]) -> tuple[int | None, ...]:
+def _static_shape(type: TensorType, lengths: tuple[int | None, ...]) -> tuple[int | None, ...]:
     if lengths.count(-1) > 1 or any(length is not None and length < -1 for length in lengths):
         raise ValueError(
             f"Reshaping {type} to {tuple(lengths)}: one length may be -1, no other may be negative"
         )
     source = [length for length in type.shape if length is not None]
-    if None not in lengths and len(source) == type.ndim:
-        return _check_size(tuple(source), tuple([length for length in lengths if length is not None]))
-    return tuple([None if length == -1 else length for length in lengths])
+    free = [length for length in lengths if length is None or length == -1]
+    if len(source) < type.ndim or len(free) > 1:
+        return tuple([None if length == -1 else length for length in lengths])
+    due = tuple([-1 if length is None else length for length in lengths])
+    known = prod([length for length in due if length != -1])
+    if None in lengths and (known == 0 or prod(source) % known):
+        return lengths  # it is refused when the function runs, unless nothing is to be arranged
+    return _check_size(tuple(source), due)
 
 
 @lru_cache(maxsize=64)
@@ -227,13 +241,13 @@ def _reshape_op(ndim: int) -> Reshape:
 def reshape(x: Any, newshape: Any, ndim: int | None = None) -> Any:
     """Return the elements of `x`, in C order, in the shape `newshape`.
 
-    `newshape` is a length, a tuple of lengths (numbers or integer variables) or a vector of known
-    length. One length may be -1: it is computed from the others. Raises ValueError if the number of
-    elements differs.
+    `newshape` is a length, a tuple of lengths (numbers or integer variables) or a vector, which has `ndim`
+    elements if its length is unknown. One length may be -1: it is computed from the others. Raises
+    ValueError if the number of elements differs.
     """
+    if ndim is not None:
+        return _reshape_op(ndim).make_node(x, newshape).outputs[0]
     lengths = lengths_of(newshape)
-    if ndim is not None and ndim != len(lengths):
-        raise ValueError(f"Reshaping {x}: ndim={ndim}, but {len(lengths)} lengths were given")
     return _reshape_op(len(lengths)).make_node(x, *lengths).outputs[0]
 
 
@@ -273,7 +287,9 @@ def squeeze(x: Any, axis: Any = None) -> Any:
 
 
 class MakeVector(Op):
-    """The vector of `dtype` whose elements are the 0-d inputs. Raises TypeError for a wider dtype."""
+    """The vector of `dtype` whose elements are the 0-d inputs. Raises TypeError for a wider dtype, ValueError
+    for an input with dimensions.
+    """
 
     __props__ = ("dtype",)
     differentiates_complex = True
@@ -284,7 +300,9 @@ class MakeVector(Op):
     def make_node(self, *elements: Any) -> Apply:
         inputs = [as_tensor_variable(element) for element in elements]
         for variable in inputs:
-            if variable.type.ndim != 0 or common_dtype(variable.type.dtype, self.dtype) != self.dtype:
+            if variable.type.ndim != 0:
+                raise ValueError(f"Making a vector: {variable} of type {variable.type} has dimensions")
+            if common_dtype(variable.type.dtype, self.dtype) != self.dtype:
                 raise TypeError(
                     f"Making a vector of {self.dtype}: {variable} of type {variable.type} does not fit "
                     "as an element"
@@ -301,6 +319,9 @@ class MakeVector(Op):
         return [_element(cotangents[0], position) for position in range(len(inputs))]
 
 
+make_vector = MakeVector()
+
+
 def _element(vector: Any, position: int) -> Any:
     return Subtensor([INTEGER]).make_node(vector, number(position, "int64")).outputs[0]
 
@@ -309,6 +330,18 @@ def shape(x: Any) -> Any:
     """Return the lengths of `x` as an int64 vector."""
     x = as_tensor_variable(x)
     return MakeVector("int64").make_node(*[shape_i(x, axis) for axis in range(x.type.ndim)]).outputs[0]
+
+
+def shape_tuple(x: Any) -> tuple[Any, ...]:
+    """Return the lengths of `x`: scalar constants where its type has them, otherwise 0-d int64s; () if its
+    type has no shape."""
+    known = getattr(x.type, "shape", ())
+    return tuple(
+        [
+            shape_i(x, axis) if n is None else scalar_type("int64").make_constant(np.int64(n))
+            for axis, n in enumerate(known)
+        ]
+    )
 
 
 def size(x: Any) -> Any:

@@ -224,9 +224,10 @@ class TensorVariable(Variable):
             return operations.dimshuffle(self, pattern[0])
         return operations.dimshuffle(self, pattern)
 
-    def reshape(self, *shape: Any) -> Any:
-        """Return the elements, in C order, in another shape; one length may be -1."""
-        return operations.reshape(self, shape[0] if len(shape) == 1 else shape)
+    def reshape(self, *shape: Any, ndim: int | None = None) -> Any:
+        """Return the elements, in C order, in another shape; one length may be -1. A vector of unknown
+        length has `ndim` lengths."""
+        return operations.reshape(self, shape[0] if len(shape) == 1 else shape, ndim)
 
     def flatten(self, ndim: int = 1) -> Any:
         """Return the tensor with `ndim` axes: the last ones merged."""

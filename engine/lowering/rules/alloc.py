@@ -29,7 +29,7 @@ def _lower_alloc(lowering: Lowering, node: Apply) -> None:
     for dim, register in enumerate(dims):
         table.demand(register, Check("negative", str(node.op), (str(len(dims)),)))
         if not cast(Any, source.type).broadcastable[dim]:
-            about = f"dim {dim} of the value is not that of the result"
+            about = f"dim {dim} of the value is not that of the result (Runtime broadcasting not allowed)"
             found = lowering.dims_of(source)[dim]
             dims[dim] = table.same(register, found, Check("rows", str(node.op), (about,)))
     _demand_memory(lowering, dims, node)

@@ -115,7 +115,7 @@ def test_the_gradient_of_a_product_is_right_with_zeros(values):
 def test_what_has_no_axis_is_refused():
     x = pt.dvector("x")
     for function in (pt.cumsum, pt.argmax):
-        with pytest.raises(ValueError, match="dimensions"):
+        with pytest.raises(ValueError, match="dimension"):
             function(x, 1)
     with pytest.raises(ValueError, match="mode"):
         pt.CumOp(0, "max")

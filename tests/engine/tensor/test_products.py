@@ -40,7 +40,7 @@ def test_one_without_axes_multiplies_elements():
 
 def test_numbers_are_no_matrices_and_dot_has_no_batches():
     x = pt.dmatrix("x")
-    with pytest.raises(TypeError, match="both must have 1 or 2 dimensions"):
+    with pytest.raises(ValueError, match="cannot be scalar"):
         pt.matmul(x, pt.dscalar())
     with pytest.raises(TypeError, match="1 or 2 dimensions"):
         pt.dot(x, pt.tensor3())

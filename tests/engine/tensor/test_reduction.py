@@ -117,7 +117,7 @@ def test_an_op_takes_sorted_axes_once():
     assert Sum((0,), "float64", "float64") != Sum((0,), "float32", "float64")
     with pytest.raises(ValueError, match="repeats an axis"):
         Max((0, 0))
-    with pytest.raises(ValueError, match="axis 1 is out of bounds for a tensor of 1 dimensions"):
+    with pytest.raises(ValueError, match="axis 1 is out of bounds for array of dimension 1"):
         Max((1,))(pt.dvector())
     assert Max(-1)(pt.dmatrix()).owner.op == Max((1,))
     assert Max(None)(pt.dmatrix()).owner.op == Max((0, 1))

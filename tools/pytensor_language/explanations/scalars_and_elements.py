@@ -65,7 +65,7 @@ EXPLAINED: tuple[ExplainedDifference, ...] = (
     ),
     difference(
         "tests/tensor/test_sort.py::*",
-        "give one whole number, an axis",
+        "give one constant integer, an axis",
         "an axis is known when the graph is built",
     ),
     difference(
