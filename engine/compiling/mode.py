@@ -12,7 +12,7 @@ NO_REWRITES = RewriteDatabaseQuery(include=())
 
 
 LINKERS = {"numba": "numba", "numpy": "numpy", "py": "numpy"} | dict.fromkeys(
-    ("c", "cvm", "vm", "c|py"), "numba"
+    ("c", "cvm", "vm", "c|py", "cvm_nogc", "vm_nogc", "c|py_nogc"), "numba"
 )
 """Backends by their names, and by those of PyTensor's linkers that compute the same."""
 
@@ -77,10 +77,10 @@ MODES = {
 
 
 def get_mode(mode: Mode | str | None) -> Mode:
-    """Return the mode of that name, or the default for None; refuses (ValueError) an unknown name."""
+    """Return the mode of that name, in any case, or the default for None; refuses (ValueError) others."""
     if isinstance(mode, Mode):
         return mode
-    found = MODES.get(mode or "FAST_RUN")
+    found = MODES.get(mode.upper() if isinstance(mode, str) else mode or "FAST_RUN")
     if found is None:
         raise ValueError(f"Choosing a mode: found {mode!r}; it must be a Mode or one of {', '.join(MODES)}")
     return found

@@ -163,8 +163,8 @@ def parse_step(returned: Any) -> StepResults:
     """Return the parts of a step function's result: outputs, updates and `until`, each optional, in
     this order.
 
-    Outputs are a variable or several; updates are a dictionary or pairs. Raises ValueError for anything
-    else.
+    Outputs are a variable or several; updates are a dictionary or pairs, () for none. Raises ValueError
+    for anything else.
     """
     parts: list[Any] = (
         [returned] if _kind(returned) else list(returned) if isinstance(returned, list | tuple) else [None]
@@ -197,6 +197,8 @@ def _kind(part: Any) -> str | None:
         return "outputs"
     if not isinstance(part, list | tuple):
         return None
+    if part == ():
+        return "updates"
     if all(isinstance(item, Variable) for item in part):
         return "outputs"
     pairs = all(isinstance(item, list | tuple) and len(item) == 2 for item in part)

@@ -11,9 +11,11 @@ from engine.graph.apply import Apply
 from engine.graph.op import Op
 from engine.graph.variables import Constant
 from engine.scalar.promotion import INTEGERS
+from engine.tensor import quantifiers
 from engine.tensor.axes import axes_of
-from engine.tensor.conversion import as_tensor_variable
-from engine.tensor.elemwise import cast
+from engine.tensor.conversion import as_tensor_variable, pad
+from engine.tensor.elemwise import cast, dimshuffle
+from engine.tensor.math import fill
 from engine.tensor.type import static_shape, tensor_type
 
 _MOST_PRINTED = 30
@@ -71,6 +73,18 @@ class CheckAndRaise(CheckedValue):
     def infer_shape(self, fgraph: None, node: Apply, input_shapes: Sequence[Any]) -> list[Any]:
         """Return the shape of the value."""
         return [input_shapes[0]]
+
+    def vectorized(self, node: Apply, inputs: Sequence[Any]) -> Sequence[Any]:
+        """Return the batch of the value, checked as one: each condition holds at all places of its batch."""
+        value, *conditions = inputs
+        checked = self(value, *[quantifiers.all(condition) for condition in conditions])
+        core = node.inputs[0].type.ndim
+        batch = max(value.type.ndim - core, *(condition.type.ndim for condition in conditions))
+        for condition in conditions:
+            if condition.type.ndim:
+                places = dimshuffle(condition, [*range(condition.type.ndim), *["x"] * core])
+                checked = fill(pad(places, batch + core), pad(checked, batch + core))
+        return [checked]
 
     def __str__(self) -> str:
         return f"{type(self).__name__}{{raises={self.exc_type.__name__}, msg='{self._shortened}'}}"

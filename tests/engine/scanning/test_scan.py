@@ -313,6 +313,12 @@ def test_states_that_change_their_type_are_refused_with_both_types():
         engine.scan(lambda x_t, s: pt.constant(np.ones(3)), x, np.ones(2))
 
 
+def test_updates_of_a_step_may_be_an_empty_tuple():
+    x = pt.dvector("x")
+    doubled = engine.scan(lambda x_t: (2 * x_t, ()), x, return_updates=False)
+    np.testing.assert_array_equal(engine.function([x], doubled)([1, 2]), [2, 4])
+
+
 def test_returns_of_a_step_that_say_nothing_are_refused():
     x = pt.dvector("x")
     for returned in (1.0, None, [x, 1.0], ({x: x}, x), (engine.until(x[0] > 0), x), (x, {}, {}), "x"):

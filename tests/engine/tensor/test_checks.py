@@ -10,6 +10,7 @@ import pytest
 
 import engine
 import engine.tensor as pt
+from engine.graph.replace import vectorize_graph
 from engine.raise_op import Assert, CheckAndRaise, assert_op
 from engine.tensor.checks import SpecifyShape
 
@@ -58,6 +59,23 @@ def test_gradients_pass_through_checks() -> None:
     checked = pt.specify_shape(assert_op(X**2, pt.all(X > 0)), (2,))
     gradient = engine.function([X], engine.grad(pt.sum(checked), X))(np.array([1.0, 3.0]))
     np.testing.assert_allclose(gradient, [2, 6])
+
+
+def test_a_batch_is_checked_as_one() -> None:
+    x, c, batch, conditions = pt.dvector("x"), pt.bscalar("c"), pt.dmatrix(), pt.bvector()
+    checked = assert_op(x, c)
+    one, all_of, both = (
+        vectorize_graph(checked, replace)
+        for replace in ({x: batch}, {c: conditions}, {x: batch, c: conditions})
+    )
+    f = engine.function([x, c, batch, conditions], [one, all_of, both])
+    rows = np.arange(6.0).reshape(2, 3)
+    found = f(rows[0], 1, rows, [1, 1])
+    for value, expected in zip(found, (rows, [rows[0], rows[0]], rows), strict=True):
+        np.testing.assert_array_equal(value, expected)
+    for bad in ((0, [1, 1]), (1, [1, 0])):
+        with pytest.raises(AssertionError):
+            f(rows[0], bad[0], rows, bad[1])
 
 
 def test_checks_are_told_apart_print_and_pickle() -> None:
