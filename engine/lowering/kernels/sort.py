@@ -1,6 +1,7 @@
 """Sorting the rows of a contiguous matrix, by numpy's functions. NaNs come last.
 
-The extents of the dims 0 and 1 are asked for: the number of rows, and their length.
+The extents of the dims 0 and 1 are asked for: the number of rows, and their length. numpy's functions
+read the first element of a row before they look at its length, so rows without elements are left out.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ def sort(dtype: str) -> Kernel:
     _declare(builder, "x", dtype, ("output", 0))
     arguments = (Address(_row("x")), Word("length"), Word("zero"))
     row = (Call(f"numpy_sort_{dtype}", arguments),)
-    nodes = (constant("zero", "int64", 0), Loop("row", 0, "rows", 1, row))
+    nodes = (constant("zero", "int64", 0), *_for_each_row(row))
     return builder.kernel(nodes, f"sort: {dtype}")
 
 
@@ -53,7 +54,7 @@ def argsort(dtype: str, stable: bool) -> Kernel:
         constant("zero", "int64", 0),
         constant("one", "int64", 1),
         Compute("last", "sub", ("length", "one"), "int64"),
-        Loop("row", 0, "rows", 1, row),
+        *_for_each_row(row),
     )
     return builder.kernel(nodes, f"argsort: {dtype}{' stable' * stable}")
 
@@ -62,6 +63,13 @@ def _declare(builder: KernelBuilder, name: str, dtype: str, argument: tuple[str,
     builder.pointer(name, dtype, argument)
     builder.integer("rows", ("extent", (0,)))
     builder.integer("length", ("extent", (1,)))
+
+
+def _for_each_row(row: tuple[Node, ...]) -> tuple[Node, ...]:
+    return (
+        Compute("has_elements", "gt", ("length", "zero"), "bool"),
+        Loop("row", 0, "rows", 1, (If("has_elements", row),)),
+    )
 
 
 def _row(pointer: str) -> Place:

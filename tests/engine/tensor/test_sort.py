@@ -26,6 +26,13 @@ def test_every_axis_is_sorted_and_equal_elements_keep_their_order(dtype, mode, k
             np.testing.assert_array_equal(one, other, err_msg=f"{array.shape} {number}")
 
 
+@pytest.mark.parametrize("dtype", ["int8", "uint16"])
+def test_columns_without_elements_are_sorted(dtype, kernels_once):
+    x = pt.tensor("x", dtype, (None, None))
+    for found in engine.function([x], [pt.sort(x, 0), pt.argsort(x, 0)])(np.ones((0, 3), dtype)):
+        assert found.shape == (0, 3)
+
+
 @pytest.mark.parametrize("length", [2, 3, 63, 64, 65, 1000])
 def test_vectors_of_any_length_are_sorted(length, kernels_once):
     x = pt.dvector("x")
