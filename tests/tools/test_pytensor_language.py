@@ -179,6 +179,8 @@ def test_names_are_looked_for_where_they_mean_the_same():
     assert shim.engine_name("pytensor.tensor.math", "gamma") is pt.gamma
     assert shim.engine_name("pytensor.tensor.random.basic", "gamma") is not pt.gamma
     assert shim.engine_name("pytensor", "tensor") is None
+    assert shim.engine_name("pytensor.tensor", "fft") is None
+    assert shim.engine_name("pytensor.tensor", "shape") is pt.shape
     assert shim.engine_name("pytensor.link.c.basic", "CLinker") is None
 
 

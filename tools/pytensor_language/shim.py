@@ -172,6 +172,8 @@ def engine_name(module: str, name: str) -> Any:
         return import_module("engine.tensor.blockwise").Blockwise
     for place in engine_modules(module):
         found = getattr(import_module(place), name, None)
+        if isinstance(found, ModuleType) and found.__name__ == f"{place}.{name}":
+            return None  # pt.fft is a module, whatever a function in it is called
         if found is not None and not isinstance(found, ModuleType):
             return found
     return None
