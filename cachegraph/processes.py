@@ -31,6 +31,16 @@ def machine() -> str:
     return f"{host_name()} {_boot()}"
 
 
+@lru_cache(maxsize=1)
+def boot_id() -> str:
+    """Return the id of the running kernel, the same in all containers; empty if it is unknown."""
+    try:
+        with open(_BOOT_ID, encoding="ascii") as file:
+            return file.read().strip()
+    except OSError:
+        return ""
+
+
 def start_of(pid: int) -> str:
     """Return when the process began, as the kernel writes it; empty if that is unknown."""
     fields = _fields(pid)
@@ -80,7 +90,6 @@ def _fields(pid: int) -> list[str]:
 def _boot() -> str:
     """Return the id of this boot and this pid namespace; empty if they are unknown."""
     try:
-        with open(_BOOT_ID, encoding="ascii") as file:
-            return f"{file.read().strip()} {os.readlink(_NAMESPACE)}"
+        return f"{boot_id()} {os.readlink(_NAMESPACE)}" if boot_id() else ""
     except OSError:
         return ""

@@ -10,6 +10,7 @@ from cachegraph.key import CacheKey
 from cachegraph.named_tuples import NamedTuple
 from cachegraph.store.entry import Miss
 
+SECONDS_PER_DAY = 86400
 MISSES_KEPT = 200
 """Misses of one process that are kept with their reasons; the others are only counted."""
 

@@ -7,6 +7,7 @@
     <directory>/v1/locks/<name>.lock       the lock for building that key or reading that blob (node_lock.py)
     <directory>/v1/locks/<key>.unkept      a mark: the last build could not be stored (unkept.py)
     <directory>/v1/damaged/*               the quarantine of damaged payloads, entries and blobs
+    <directory>/v1/uses*                   the use log (use_log/writing.py)
     <directory>/.clearing-*                a store being removed
 
 and in a directory that is shared, or lies on a network file system:
@@ -16,6 +17,7 @@ and in a directory that is shared, or lies on a network file system:
     <directory>/v1/?/??/.tmp-*             an entry or a blob being written
     <directory>/v1/l/kk/<key>.<number>     the lease for building that key (lease.py)
     <directory>/v1/l/kk/<key>.unkept       a mark: the last build could not be stored (unkept.py)
+    <directory>/v1/u/<node>-<uid>*         the use log of a user on a node (use_log/writing.py)
     <directory>/v1/damaged/*               the quarantine
 
 A key has 32 hexadecimal digits, a blob 80; a blob with 32 digits was written by an older release,
@@ -54,6 +56,7 @@ class Layout:
         self.index = self.root / "index.sqlite"
         self.blobs = self.root / "blobs"
         self.locks = self.root / "locks"
+        self.uses = self.root / "uses"
         self.damaged = self.root / "damaged"
 
     def lock(self, name: str) -> Path:
@@ -74,6 +77,7 @@ class SharedLayout:
         self.entries = self.root / _ENTRIES
         self.blobs = self.root / _BLOBS
         self.leases = self.root / "l"
+        self.uses = self.root / "u"
         self.damaged = self.root / "damaged"
 
     def entry(self, key_hex: str) -> Path:

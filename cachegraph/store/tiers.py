@@ -117,13 +117,27 @@ class TieredStore:
         return self.local.nearest_keys(key, before, most)
 
     def add_counts(self, batch: Batch) -> bool:
-        """Copy shared hits to the local tier, then add counts to its index."""
+        """Copy shared hits to the local tier, then add counts to every tier, even if some of them fail.
+
+        Raises the error of the last tier that failed.
+        """
         with self._lock:
             hits, self._to_copy = self._to_copy, {}
         for key, hit in hits.items():
             if not isinstance(self.local.get(key), Hit):  # else another process of this node was first
                 self._copy(key, hit)
-        return self.local.add_counts(batch)
+        return self._add_to_all(batch)
+
+    def _add_to_all(self, batch: Batch) -> bool:
+        recorded, failure = False, None
+        for store in self._written:  # the local log first: remotes are sent what is in it
+            try:
+                recorded |= store.add_counts(batch)
+            except Exception as error:  # the next tier is on another disk
+                failure = error
+        if failure is not None:
+            raise failure
+        return recorded
 
     def quarantine(self, key: CacheKey, payload: bytes) -> Path | None:
         """Keep `payload`, which differs from a fresh build, on this node; return its path, or None."""
@@ -188,16 +202,16 @@ class Placement(NamedTuple):
         shared = [
             SharedStore(tier.directory, not tier.file_system.local, tier.trust, near) for tier in self.shared
         ]
-        return TieredStore(local, (*shared, *self._remote_stores(near)))
+        return TieredStore(local, (*shared, *self._remote_stores(local, near)))
 
-    def _remote_stores(self, near: NearBlobs | None) -> Iterator[RemoteStore]:
+    def _remote_stores(self, local: LocalStore, near: NearBlobs | None) -> Iterator[RemoteStore]:
         for url in self.remotes:
             assert self.signed is not None
             from cachegraph.store.remote.breaker import Breaker  # most caches have no remote
             from cachegraph.store.remote.opening import open_files
             from cachegraph.store.remote.store import RemoteStore
 
-            yield RemoteStore(Breaker(open_files(url)), self.signed, near)
+            yield RemoteStore(Breaker(open_files(url)), self.signed, near, local.use_log)
 
 
 def place(

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from cachegraph.key import CacheKey, compressed
-from cachegraph.store.activity import Batch, Missed
+from cachegraph.store.activity import SECONDS_PER_DAY, Batch, Missed
 from cachegraph.store.entry import LARGEST_ENTRY
 from cachegraph.store.local.connections import open_for_update
 
@@ -27,7 +27,6 @@ SelectAll = Callable[[str, tuple[object, ...]], list[tuple[Any, ...]]]
 MOST_SELECTED = 500
 """Keys in one SELECT; releases of SQLite before 3.32 take 999."""
 FLUSH_TIMEOUT = 0.5
-SECONDS_PER_DAY = 86400
 MISSES_IN_INDEX = 2000
 MISSED_BYTES = 4_000_000
 """Bytes of encodings kept for keys that missed and were not stored.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from datetime import date, timedelta
 from typing import Any
@@ -10,11 +10,12 @@ from typing import Any
 from msgspec import Struct
 
 from cachegraph.key import LEVELS
+from cachegraph.store.activity import SECONDS_PER_DAY
 from cachegraph.store.entry import Entry
 from cachegraph.store.local import schema
 from cachegraph.store.local.catalogue import entry_of
 from cachegraph.store.local.database import Database
-from cachegraph.store.local.index import SECONDS_PER_DAY
+from cachegraph.store.use_log.reading import ActivityTotals
 
 MOST_UNPROFITABLE = 10
 
@@ -58,10 +59,13 @@ class Totals(Struct, frozen=True):
     unprofitable: Sequence[Entry]
 
 
-def totals(database: Database, since: float = 0.0) -> Totals:
+def totals(
+    database: Database, since: float = 0.0, logged: ActivityTotals | None = None, also: bool = True
+) -> Totals:
     """Return the totals from one view of the index, with each day from that of `since` (seconds since 1970).
 
-    Without an index all totals are zero. Raises sqlite3.Error and OSError.
+    Adds what was `logged` elsewhere; not `also`, if the log has all of the index, and more. Without an
+    index all of its totals are zero. Raises sqlite3.Error and OSError.
     """
     try:
         with database.reading() as connection:
@@ -72,7 +76,24 @@ def totals(database: Database, since: float = 0.0) -> Totals:
             unprofitable = connection.execute(schema.SELECT_UNPROFITABLE, {"most": MOST_UNPROFITABLE}).all()
     except FileNotFoundError:
         held, activity, days, unprofitable = [], [], [], []
-    return _totals(held, activity, days, [entry_of(row) for row in unprofitable])
+    if logged and not also:
+        activity, days = [], []
+    more, more_days = _rows(logged or {}, since)
+    entries = [entry_of(row) for row in unprofitable]
+    return _totals(held, [*activity, *more], [*days, *more_days], entries)
+
+
+def logged_totals(logged: ActivityTotals, since: float = 0.0) -> Totals:
+    """Return the totals of use logs alone, with each day from that of `since`; they know no entries."""
+    return _totals([], *_rows(logged, since), [])
+
+
+def _rows(logged: ActivityTotals, since: float) -> tuple[list[Any], list[Any]]:
+    """Return the rows of SELECT_ACTIVITY and of SELECT_DAYS, not yet summed."""
+    activity = [(*event, *total) for (_, *event), total in logged.items()]
+    first = int(since // SECONDS_PER_DAY)
+    days = [(day, outcome, *total) for (day, _, outcome, _), total in logged.items() if day >= first]
+    return activity, days
 
 
 def _totals(
@@ -104,13 +125,16 @@ def _totals(
 
 
 def _by_day(rows: Sequence[Any]) -> list[DayTotals]:
-    events = {(day, outcome): count for day, outcome, count, _ in rows}
-    seconds = {(day, outcome): float(cost) for day, outcome, _, cost in rows}
+    events: Counter[tuple[int, str]] = Counter()
+    seconds: defaultdict[tuple[int, str], float] = defaultdict(float)
+    for day, outcome, count, cost in rows:
+        events[day, outcome] += count
+        seconds[day, outcome] += cost
     return [
         DayTotals(
             _EPOCH + timedelta(days=day),
-            *(events.get((day, outcome), 0) for outcome in ("hit", "miss", "bypass")),
-            *(seconds.get((day, outcome), 0.0) for outcome in ("hit", "miss")),
+            *(events[day, outcome] for outcome in ("hit", "miss", "bypass")),
+            *(seconds[day, outcome] for outcome in ("hit", "miss")),
         )
         for day in sorted({row[0] for row in rows}, reverse=True)
     ]

@@ -7,7 +7,7 @@ then one transaction publishes the entry.
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from cachegraph.store.local.catalogue import Catalogue
     from cachegraph.store.local.eviction import Eviction
     from cachegraph.store.protocol import Claim
+    from cachegraph.store.use_log.writing import UseLog
 
 _PUT_ATTEMPTS = 3
 
@@ -107,8 +108,24 @@ class LocalStore:
             return None
 
     def add_counts(self, batch: Batch) -> bool:
-        """Add counts to the index; return False if there is none."""
-        return add_counts(self.layout.index, batch)
+        """Add counts to the index and to the use log; return False if there is no index."""
+        if not add_counts(self.layout.index, batch):
+            return False
+        from cachegraph.store.use_log.blocks import encode_block
+
+        self.use_log.append(encode_block(batch))
+        return True
+
+    @property
+    def use_log(self) -> UseLog:
+        """Return the log of uses. Opens nothing."""
+        from cachegraph.store.use_log.writing import UseLog  # the end of a process needs it, no hit
+
+        return UseLog(self.layout.uses, self.guard)
+
+    def use_logs(self) -> Iterator[bytes]:
+        """Yield the content of the use log."""
+        yield self.use_log.content()
 
     def quarantine(self, key: CacheKey, payload: bytes) -> Path | None:
         """Keep `payload`, which differs from a fresh build, for inspection; return its path, or None."""

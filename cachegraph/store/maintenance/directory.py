@@ -10,6 +10,7 @@ from __future__ import annotations
 import heapq
 import os
 import shutil
+import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from itertools import chain
@@ -27,6 +28,7 @@ from cachegraph.store.paths import CLEARING_PREFIX, Layout, SharedLayout, unique
 from cachegraph.store.shared.store import SharedStore, entry_files
 from cachegraph.store.shared.without_index import StoredFile
 from cachegraph.store.tiers import Placement
+from cachegraph.store.use_log.reading import LoggedUse, sum_up
 
 ORDERS: Mapping[str, Callable[[Entry], Any]] = {
     "used": lambda entry: -entry.last_used,
@@ -85,6 +87,10 @@ class CacheDirectory:
             return iter(sorted(every, key=ORDERS[order]))
         return iter(heapq.nsmallest(most, every, key=ORDERS[order]))
 
+    def logged(self) -> LoggedUse:
+        """Return the sum of the use logs of the files: of all nodes, as far as their users may write here."""
+        return LoggedUse() if self.shared is None else sum_up(self.shared.use_logs(), time.time())
+
     def files_held(self) -> FilesHeld:
         """Return the totals of the entry files; reads each file once."""
         held = 0
@@ -131,7 +137,7 @@ class CacheDirectory:
     def bytes_on_disk(self) -> int:
         """Return the total size of all files, the index on this node included."""
         here = bytes_on_disk(self.local.layout)
-        return here + bytes_on_disk(self.shared.layout) if self._is_elsewhere and self.shared else here
+        return here + bytes_on_disk(self.shared.layout) if self.index_is_elsewhere and self.shared else here
 
     def count_files(self) -> int:
         """Return the number of entries and blobs: rows of the index, if it is readable, and files."""
@@ -147,15 +153,17 @@ class CacheDirectory:
         return int(rows[0]) + files
 
     @property
-    def _is_elsewhere(self) -> bool:
+    def index_is_elsewhere(self) -> bool:
+        """Return True if the index lies on this node: the use logs have all of its counts."""
         return self.path != self.local.layout.directory
 
     def _files(self) -> Iterator[StoredFile]:
         return iter(()) if self.shared is None else self.shared.stored()
 
     def _only_in_files(self) -> Iterator[Entry]:
+        logged = self.logged()
         return (
-            file.entry
+            logged.of(file.entry)
             for file in self._files()
             if not has_entry(self.local.database.select_one, file.entry.digest)
         )

@@ -4,9 +4,10 @@ In a local store, blobs are removed under the write lock, under which a writer c
 still exist.
 
 In a shared directory there is no lock: if a process refers to a blob just when it is removed, that
-costs a miss, and the blob is written again. No host knows when others used an entry. What is known
-is when its file was written, or renewed by its first reader on a node (tiers.py). So a shared entry
-is worth the time it saves per byte, halved for each HALF_LIFE_SECONDS since then.
+costs a miss, and the blob is written again. When other hosts used an entry is known from their use
+logs, which may be lost (use_log/), or else from the time at which its file was written, or renewed by
+its first reader on a node (tiers.py). So a shared entry is worth what eviction.py says, without the
+clock, which no host has; instead worth is halved for each HALF_LIFE_SECONDS since the last use.
 """
 
 from __future__ import annotations
@@ -42,14 +43,17 @@ from cachegraph.store.maintenance.planning import (
     make_plan,
 )
 from cachegraph.store.paths import DAMAGED_SUFFIX, TEMPORARY_PREFIX
-from cachegraph.store.shared.store import SharedStore
+from cachegraph.store.shared.store import SharedStore, files_in
 from cachegraph.store.shared.without_index import StoredFile
+from cachegraph.store.use_log.reading import sum_up
 
 T = TypeVar("T")
 
 SHARED_GRACE_SECONDS = 86400.0
 """The grace period in a shared directory, longer than clocks differ and than a writer takes."""
 HALF_LIFE_SECONDS = 30 * 86400.0
+USE_LOG_SECONDS = 90 * 86400.0
+"""How long a use log stays to which nothing was appended."""
 
 _ENTRIES_PER_TRANSACTION = 200
 _BLOBS_PER_TRANSACTION = 50
@@ -107,10 +111,10 @@ def carry_out(store: LocalStore | SharedStore, plan: Plan, advance: Advance = la
 
 
 def worth(entry: Entry, now: float) -> float:
-    """Return the seconds that a use of a shared entry saves per byte, halved for each half-life."""
+    """Return the seconds that a shared entry saved per byte, halved for each half-life since its last use."""
     saved = max(entry.build_seconds - entry.load_seconds, 0.0)
     age = max(now - entry.last_used, 0.0)
-    return float(saved / (entry.size + 1) * 0.5 ** (age / HALF_LIFE_SECONDS))
+    return float(saved * (entry.uses + 1) / (entry.size + 1) * 0.5 ** (age / HALF_LIFE_SECONDS))
 
 
 def _local_contents(store: LocalStore, now: float, with_stale: bool) -> Contents:
@@ -136,8 +140,9 @@ def _shared_contents(store: SharedStore, now: float, with_stale: bool) -> Conten
     with closed_on_error(books):
         for statement in (CREATE_ITEM, *_CREATE_REFERENCES):
             books.execute(statement)
+        logged = sum_up(store.use_logs(), now)
         for file in store.stored():
-            _insert_file(books, file, now, with_stale)
+            _insert_file(books, file._replace(entry=logged.of(file.entry)), now, with_stale)
         books.execute(_COUNT_REFERRERS)
         leftovers = list(_shared_leftovers(store, now))
     return Contents(books, store.blobs.files(), leftovers, SHARED_GRACE_SECONDS, knows_uses=False)
@@ -170,25 +175,17 @@ def _shared_leftovers(store: SharedStore, now: float) -> Iterator[Leftover]:
     old, layout = now - SHARED_GRACE_SECONDS, store.layout
     yield from leftover_files((file.path for file in store.blobs.files() if not file.digest), old)
     entries = _files_below(store, layout.entries)
+    yield from leftover_files(files_in(layout.uses, store.guard), now - USE_LOG_SECONDS)
     yield from leftover_files((path for path in entries if path.name.startswith(TEMPORARY_PREFIX)), old)
     yield from leftover_files(_files_below(store, layout.leases), old)  # the holder of a lease writes to it
-    yield from leftover_files(_files_in(store, layout.damaged), now - QUARANTINE_SECONDS)
+    yield from leftover_files(files_in(layout.damaged, store.guard), now - QUARANTINE_SECONDS)
     yield from half_cleared(layout.directory, old)
 
 
 def _files_below(store: SharedStore, top: Path) -> Iterator[Path]:
     """Yield the files in the directories in `top`."""
-    for directory in _files_in(store, top):
-        yield from _files_in(store, directory)
-
-
-def _files_in(store: SharedStore, directory: Path) -> Iterator[Path]:
-    """Yield the files in `directory` if it is trusted: a link could lead to another user's files."""
-    try:
-        store.guard.check_directory(directory)
-        yield from sorted(directory.iterdir())
-    except OSError:
-        return
+    for directory in files_in(top, store.guard):
+        yield from files_in(directory, store.guard)
 
 
 def _remove_rows(store: LocalStore, plan: Plan, advance: Advance) -> int:

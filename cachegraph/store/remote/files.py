@@ -2,6 +2,7 @@
 
     v1/e/kk/<key>              an entry (shared/entry_file.py), always signed
     v1/b/hh/<digest>           a blob
+    v1/u/<day>/<unique name>   a report of uses (use_log/writing.py)
     v1/l/kk/<key>.<number>     the lease for building that key (claims/remote_lease.py)
 
 Version history: that of the shared directory (paths.py).

@@ -8,12 +8,15 @@ are read; blobs are named by their content.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Collection, Iterable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cachegraph.fingerprint.primitives import content_name, named_length
 from cachegraph.key import CacheKey
+from cachegraph.store.activity import Batch
 from cachegraph.store.artifacts import describe, pack, refuse_oversized
 from cachegraph.store.entry import LARGEST_ENTRY, Artifact, BlobReference, Entry, Hit, Miss
 from cachegraph.store.failures import miss_of
@@ -26,16 +29,18 @@ from cachegraph.store.shared.entry_file import read_description, read_record, si
 from cachegraph.store.shared.without_index import StoredFile, StoreWithoutIndex
 from cachegraph.store.signing import sign
 from cachegraph.store.trust import Trust, Untrusted
+from cachegraph.store.use_log.writing import LARGEST_FILE, REPORTS, report_name
 
 if TYPE_CHECKING:
     from cachegraph.store.shared.near_blobs import NearBlobs
+    from cachegraph.store.use_log.writing import UseLog
 
 
 class RemoteStore(StoreWithoutIndex):
     """The store in `files`; entries of the signers of `trust` are believed.
 
-    With `near`, blobs are copied to this node when they are first read. Methods raise RemoteError
-    unless they say otherwise.
+    With `near`, blobs are copied to this node when they are first read. `use_log` is this node's, of
+    which uses are reported. Methods raise RemoteError unless they say otherwise.
     """
 
     def __init__(
@@ -43,11 +48,13 @@ class RemoteStore(StoreWithoutIndex):
         files: RemoteFiles,
         trust: Trust,
         near: NearBlobs | None = None,
+        use_log: UseLog | None = None,
     ) -> None:
         self.files = files
         self.may_write = files.may_write and trust.may_write
         self._signers = trust.signers or ()
         self._near = near
+        self._use_log = use_log
 
     def get(self, key: CacheKey) -> Hit | Miss:
         """Return the checked entry of `key`, or the reason for the miss. Never raises."""
@@ -91,6 +98,20 @@ class RemoteStore(StoreWithoutIndex):
     def renew(self, key: CacheKey) -> StoredFile | None:
         """Return the content of the file of `key`, or None. Never raises. The server keeps its own times."""
         return self._read_entry(key.hex)
+
+    def add_counts(self, batch: Batch) -> bool:
+        """Report what processes of this node used since the last report; return False if nothing was sent.
+
+        Raises OSError.
+        """
+        if not self.may_write or self._use_log is None:
+            return False
+        name = report_name(time.time())
+        return self._use_log.report(self.files.location, lambda content: self.files.write(name, content))
+
+    def use_logs(self) -> Iterator[bytes]:
+        """Yield the content of every report."""
+        return use_reports(self.files)
 
     def delete(self, digests: Iterable[bytes], why: str = "deleted") -> int:
         """Remove the entries of these keys and return how many there were; `why` is not kept here."""
@@ -139,6 +160,13 @@ class RemoteStore(StoreWithoutIndex):
         except Oversized:
             return None
         return content if content_name(content) == digest_hex else None
+
+
+def use_reports(files: RemoteFiles) -> Iterator[bytes]:
+    """Yield the content of every report of uses. Raises RemoteError."""
+    for file in files.listed(f"{REPORTS}/"):
+        with suppress(FileNotFoundError, Oversized):
+            yield files.read(file.name, LARGEST_FILE)
 
 
 class _RemoteBlobs:

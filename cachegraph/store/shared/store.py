@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cachegraph.key import CacheKey
+from cachegraph.store.activity import Batch
 from cachegraph.store.artifacts import describe, pack, refuse_oversized
 from cachegraph.store.blobs import Blobs
 from cachegraph.store.entry import LARGEST_ENTRY, Artifact, BlobReference, Hit, Miss
@@ -126,6 +127,27 @@ class SharedStore(StoreWithoutIndex):
             return None
         return found if isinstance(found, StoredFile) else None
 
+    def add_counts(self, batch: Batch) -> bool:
+        """Append to the use log of this node; return False if this user may not write here, or nobody did.
+
+        Raises OSError.
+        """
+        if not self.may_write or not os.path.isdir(self.layout.root):
+            return False
+        from cachegraph.store.use_log.blocks import encode_block  # the end of a process needs it, no hit
+        from cachegraph.store.use_log.writing import node_log
+
+        node_log(self.layout.uses, self.guard).append(encode_block(batch))
+        return True
+
+    def use_logs(self) -> Iterator[bytes]:
+        """Yield the content of every readable use log of a trusted directory. Raises OSError."""
+        from cachegraph.store.use_log.writing import LARGEST_FILE
+
+        for path in files_in(self.layout.uses, self.guard):
+            with suppress(OSError):  # removed meanwhile, unreadable, or of a stranger
+                yield self._read(path, self.guard, LARGEST_FILE)
+
     def delete(self, digests: Iterable[bytes], why: str = "deleted") -> int:
         """Remove the entries of these keys and return how many there were; `why` is not kept here.
 
@@ -165,6 +187,15 @@ class SharedStore(StoreWithoutIndex):
 
     def _shared_blob(self, digest_hex: str) -> bytes | None:
         return self.blobs.read(digest_hex, self._read)
+
+
+def files_in(directory: Path, guard: Guard) -> Iterator[Path]:
+    """Yield the files in `directory` if it is trusted: a link could lead to another user's files."""
+    try:
+        guard.check_directory(directory)
+        yield from sorted(directory.iterdir())
+    except OSError:
+        return
 
 
 def entry_files(layout: SharedLayout, prefix: str = "") -> Iterator[tuple[str, Path]]:

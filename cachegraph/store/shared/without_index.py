@@ -1,4 +1,4 @@
-"""Stores of immutable files, without an index: no counts, no costs, no search."""
+"""Stores of immutable files, without an index: no costs, no search."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from typing import Protocol
 
 from cachegraph.key import CacheKey
 from cachegraph.named_tuples import NamedTuple
-from cachegraph.store.activity import Batch
 from cachegraph.store.entry import BlobReference, Entry, Hit, Miss, NearKey
 
 
@@ -52,6 +51,5 @@ class StoreWithoutIndex(Protocol):
         """Return no keys: only the index of each node is searched."""
         return ()
 
-    def add_counts(self, batch: Batch) -> bool:
-        """Return False: counts are kept in the index of each node."""
-        return False
+    def use_logs(self) -> Iterator[bytes]:
+        """Yield the content of every readable use log. Raises OSError."""

@@ -57,6 +57,23 @@ def test_what_others_wrote_is_listed_and_shown(run: Callable[..., Any], shared: 
     assert held["bytes"] == sum(entry["bytes"] for entry in run("list")) > 270_002
 
 
+def test_hits_of_every_node_are_counted(run: Callable[..., Any], shared: SharedStore, tmp_path: Path) -> None:
+    for node in ("first", "second"):
+        cache = Cache(Settings(tmp_path / node, "readwrite", "compile", shared.layout.directory))
+        cache.lookup(KEYS["there"])
+        cache.lookup(KEYS["there"])
+        cache.lookup(KEYS["here"])
+        cache.flush()
+    seen = run("stats")
+    assert (seen["levels"]["kernel"]["hits"], seen["levels"]["kernel"]["misses"]) == (4, 2)
+    assert seen["misses"] == {"never-seen": 2}
+    [day] = seen["days"]
+    assert (day["hits"], day["misses"]) == (4, 2)
+    assert seen["seconds_saved"] == 8.0
+    listed = {entry["key"]: entry["uses"] for entry in run("list", "--sort", "uses")}
+    assert listed == {KEYS["there"].hex: 4, KEYS["both"].hex: 0}
+
+
 def test_what_is_in_the_index_and_in_files_is_listed_once(
     run: Callable[..., Any], shared: SharedStore
 ) -> None:

@@ -10,10 +10,12 @@ from pathlib import Path
 import pytest
 
 from cachegraph.key import CacheKey
+from cachegraph.store.activity import Activity
 from cachegraph.store.entry import Artifact, Hit
 from cachegraph.store.maintenance.planning import UNREFERENCED_SECONDS, Criteria
 from cachegraph.store.maintenance.pruning import (
     HALF_LIFE_SECONDS,
+    USE_LOG_SECONDS,
     carry_out,
     plan,
     worth,
@@ -102,6 +104,34 @@ def test_the_least_worth_go_until_the_size_is_kept_and_no_kernel_before_its_func
     assert held(shared, kernel, model, key("cheap"), key("dear")) == [False, False, False, True]
 
 
+def test_the_least_recently_used_goes_before_the_least_recently_written(
+    shared: SharedStore, key: Key
+) -> None:
+    now = time.time()
+    for name, written in (("old", now), ("new", now + 10 * DAY)):
+        shared.put(key(name), Artifact(name.encode(), seconds={"compile": 1.0}))
+        os.utime(shared.layout.entry(key(name).hex), (written, written))
+    activity = Activity()
+    activity.use(key("old").digest, None)
+    batch = activity.take()
+    batch.uses[key("old").digest].last_used = now + 20 * DAY
+    assert shared.add_counts(batch)
+    unused, small = Criteria(unused_for=25 * DAY), Criteria(max_size=600)
+    for criteria in (unused, small):
+        chosen = plan(shared, now + 40 * DAY, criteria)
+        assert [entry.digest for entry in chosen.entries] == [key("new").digest]
+    assert len(plan(shared, now + 50 * DAY, unused).entries) == 2
+
+
+def test_a_use_log_goes_when_nothing_was_appended_for_long(shared: SharedStore, key: Key) -> None:
+    shared.put(key("a"), Artifact(b"a"))
+    assert shared.add_counts(Activity().take())
+    [log] = shared.layout.uses.iterdir()
+    assert plan(shared, time.time() + USE_LOG_SECONDS - DAY).leftovers == []
+    [leftover] = plan(shared, time.time() + USE_LOG_SECONDS + DAY).leftovers
+    assert leftover.path == log
+
+
 def test_worth_halves_with_the_half_life(shared: SharedStore, key: Key) -> None:
     shared.put(key("a"), Artifact(b"a" * 99, seconds={"compile": 10.0}))
     (entry,) = shared.scan()
@@ -168,7 +198,6 @@ def test_stale_entries_are_those_of_other_releases(
 def test_what_is_read_from_a_shared_directory_is_renewed_once_a_day(
     shared: SharedStore, key: Key, cache_directory: Path
 ) -> None:
-    from cachegraph.store.activity import Activity
     from cachegraph.store.local.store import LocalStore
     from cachegraph.store.tiers import TieredStore
 

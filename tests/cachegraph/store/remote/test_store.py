@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -10,8 +11,10 @@ from typing import Any
 import pytest
 from hypothesis import settings
 from hypothesis.stateful import run_state_machine_as_test
+from typer.testing import CliRunner
 
 from cachegraph.cache import Cache
+from cachegraph.cli.app import app
 from cachegraph.key import CacheKey
 from cachegraph.remote_url import RemoteURL
 from cachegraph.settings import Settings
@@ -119,6 +122,28 @@ def test_two_machines_share_what_one_of_them_compiled(server: Server, key: Key, 
     second.flush()
     alone = Cache(Settings(tmp_path / "2", "readwrite", "compile")).lookup(key("shared"))
     assert isinstance(alone, Hit), "the hit was copied to the local store"
+
+
+def test_uses_are_reported_once_a_node_and_shown_by_stats(
+    server: Server, key: Key, tmp_path: Path, open_remote: Callable[..., RemoteFiles]
+) -> None:
+    for file in list(open_remote().listed("")):  # of the tests before
+        open_remote().remove(file.name)
+    for _ in range(3):
+        node = cache(tmp_path, server.url)
+        node.lookup(key("a"))
+        node.store(key("a"), ARTIFACT)
+        node.flush()
+    reader = cache(tmp_path / "2", f"{server.url}?write=no")
+    reader.lookup(key("a"))
+    reader.flush()
+    assert len(list(open_remote().listed("v1/u/"))) == 1
+    result = CliRunner().invoke(app, ["stats", "--remote", server.url, "--json"])
+    assert result.exit_code == 0, result.output
+    seen = json.loads(result.stdout)
+    assert (seen["entries"], seen["blobs"], seen["bytes"] > len(LONG)) == (1, 1, True)
+    assert seen["levels"]["kernel"]["misses"] == 1
+    assert "it holds 1 entry and 1 blob" in CliRunner().invoke(app, ["stats", "--remote", server.url]).stdout
 
 
 def test_a_server_that_is_gone_costs_one_wait_and_one_warning(
