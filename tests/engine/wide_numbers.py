@@ -32,9 +32,16 @@ def _real(function: Callable[[Any], Any], least: float) -> Any:
     return np.frompyfunc(lambda x: function(x) if x >= least else _NAN, 1, 1)
 
 
-_exp = np.frompyfunc(_mp.exp, 1, 1)
+def _exponential(x: Any) -> Any:
+    # mpmath multiplies e with itself where x is whole, which takes fifty times as long as the sum of a series.
+    return _mp.exp(x - _HALF) * _ROOT_OF_E if _mp.isint(x) and x else _mp.exp(x)
+
+
+_HALF = _mp.mpf(0.5)
+_ROOT_OF_E = _mp.exp(_HALF)
+_exp = np.frompyfunc(_exponential, 1, 1)
 # mpmath raises the precision of expm1 until exp(x) changes -1, without end where x is far below 0.
-_expm1 = np.frompyfunc(lambda x: _mp.expm1(x) if x > -BITS else _mp.exp(x) - 1, 1, 1)
+_expm1 = np.frompyfunc(lambda x: _exponential(x) - 1 if abs(x) > 1 else _mp.expm1(x), 1, 1)
 _sin = np.frompyfunc(_mp.sin, 1, 1)
 _cos = np.frompyfunc(_mp.cos, 1, 1)
 _tanh = np.frompyfunc(_mp.tanh, 1, 1)
@@ -107,15 +114,14 @@ def inputs(values: Sequence[np.ndarray]) -> list[Dual]:
 
 
 class Wide:
-    """The functions of `engine.tensor` on duals. `overflows` tells whether a number that was watched is too large for a
-    float64, or is none: what follows from it there is nothing to compare with."""
+    """The functions of `engine.tensor` on duals."""
 
-    def __init__(self) -> None:
-        self.overflows = False
-
-    def watch(self, x: Dual) -> None:
-        """Note whether `x` is too large, or no number."""
-        self.overflows |= not all(abs(value) <= LARGEST for value in x.value)
+    @staticmethod
+    def watch(x: Dual) -> None:
+        """Refuse (OverflowError) an `x` that is no number, or too large for a float64: nothing can be compared
+        with what follows from it."""
+        if not all(abs(value) <= LARGEST for value in x.value):
+            raise OverflowError("No float64 holds a number of this expression")
 
     @staticmethod
     def exp(x: Dual) -> Dual:
