@@ -13,6 +13,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from engine.errors import DisconnectedInputError, NullGradientError
+from engine.gradient.accumulation import added
 from engine.gradient.stable_forms import leaves_of, stable_form
 from engine.gradient.user_ops import pulled_back
 from engine.graph.absent_gradients import DisconnectedType, NullType, disconnected_type
@@ -24,7 +25,7 @@ from engine.scalar.promotion import COMPLEX, DISCRETE, INEXACT
 from engine.scalar.type import ScalarType
 from engine.tensor.conversion import as_tensor_variable, number
 from engine.tensor.creation import zeros_like
-from engine.tensor.elemwise import added, as_gradient
+from engine.tensor.elemwise import as_gradient
 from engine.tensor.math import add
 from engine.tensor.single_numbers import TensorsOfNumbers, of_number, scalar_from_tensor
 from engine.tensor.type import TensorType

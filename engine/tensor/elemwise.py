@@ -329,17 +329,11 @@ class Branch(NamedTuple):
 def split(gradient: Any) -> tuple[list[Branch], Any]:
     """Return the branches that `gradient` flows through, outermost first, and the gradient without them.
 
-    A product flows through the branches of its factors.
+    A product flows through the branches of its factors, which may be products.
     """
     branches: list[Branch] = []
-    while gradient is not None and gradient.owner is not None:
-        operation = type(getattr(gradient.owner.op, "scalar_op", None))
-        if operation is Where:
-            found = _choice(gradient)
-        elif operation is Mul:
-            found = _product(*gradient.owner.inputs)
-        else:
-            found = None
+    while gradient is not None:
+        found = _choice(gradient)
         if found is None:
             break
         branch, gradient = found
@@ -347,25 +341,32 @@ def split(gradient: Any) -> tuple[list[Branch], Any]:
     return branches, gradient
 
 
-def _choice(variable: Any) -> tuple[Branch, Any] | None:
-    """Return the branch and the chosen value if `variable` is a `where` with 0 elsewhere; otherwise None."""
+_NESTED = 3
+"""The depth to which products are searched for branches."""
+
+
+def _choice(variable: Any, steps: int = _NESTED) -> tuple[Branch, Any] | None:
+    """Return a branch and the value there if `variable` is 0 elsewhere: a `where`, or a product with one."""
     node = variable.owner
-    if node is None or type(getattr(node.op, "scalar_op", None)) is not Where:
+    operation = type(getattr(node.op, "scalar_op", None)) if node is not None else None
+    if operation is Where:
+        return _chosen(variable)
+    if operation is not Mul or not steps:
         return None
-    condition, first, second = node.inputs
+    for factor, other in (node.inputs, node.inputs[::-1]):
+        found = _choice(factor, steps - 1)
+        if found is not None:
+            return found[0], apply_elemwise(mul, found[1], other)
+    return None
+
+
+def _chosen(variable: Any) -> tuple[Branch, Any] | None:
+    condition, first, second = variable.owner.inputs
     taken = _is_zero(second)
     chosen = first if taken else second
     if not (taken or _is_zero(first)) or chosen.type.dtype != variable.type.dtype:
         return None
     return Branch(condition, taken), chosen
-
-
-def _product(first: Any, second: Any) -> tuple[Branch, Any] | None:
-    for factor, other in ((first, second), (second, first)):
-        found = _choice(factor)
-        if found is not None:
-            return found[0], apply_elemwise(mul, found[1], other)
-    return None
 
 
 def within(branches: Sequence[Branch], gradient: Any) -> Any:
@@ -385,22 +386,6 @@ def rearranged(gradient: Any, arrange: Callable[[Any], Any], inner: Callable[[An
     """Return `gradient` with its elements rearranged: conditions by `arrange`, values by `inner`."""
     branches, found = split(gradient)
     return within([Branch(arrange(condition), taken) for condition, taken in branches], inner(found))
-
-
-def added(first: Any, second: Any) -> Any:
-    """Return the sum of two gradients, inside the leading branches that they share."""
-    branches, common = split(first)[0], 0
-    for branch, other in zip(branches, split(second)[0], strict=False):
-        if branch != other:
-            break
-        common += 1
-    first, second = (_without(common, gradient) for gradient in (first, second))
-    return within(branches[:common], apply_elemwise(add, first, second))
-
-
-def _without(number: int, gradient: Any) -> Any:
-    branches, found = split(gradient)
-    return within(branches[number:], found)
 
 
 def _is_zero(variable: Variable) -> bool:

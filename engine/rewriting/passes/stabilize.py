@@ -10,20 +10,39 @@ import math
 
 from engine.gradient.stable_forms import STABILIZED, stable_form
 from engine.graph import Apply, FunctionGraph, Variable
-from engine.rewriting.elementwise_pattern import ElementwisePattern, apply_scalar
+from engine.rewriting.elementwise_pattern import ElementwisePattern, apply_scalar, scalar_op_of
 from engine.rewriting.passes.arithmetic import as_output
 from engine.rewriting.rewriters import node_rewriter
-from engine.scalar import add, erf, erfc, exp, expm1, log, log1p, mul, neg, sigmoid, sub
+from engine.scalar import add, erf, erfc, exp, expm1, log, log1p, mul, neg, sigmoid, sub, true_div
 from engine.scalar.promotion import COMPILED_FLOATS
 from engine.tensor.elemwise import cast, elemwise
-from engine.tensor.matching import dtype_of, operands_of, scalar_value
+from engine.tensor.matching import DEEPEST, dtype_of, operands_of, scalar_value
 
 
 @node_rewriter([elemwise(op) for op in STABILIZED])
 def local_stable_form(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
-    """Rewrite logarithms, quotients and roots to the forms that gradients use too."""
+    """Rewrite logarithms, quotients and roots to the forms that gradients use too.
+
+    exp(log1p(x)) stays while a logarithm or quotient of a sum has a form that reads it as an exponential:
+    log(exp(log1p(x)) + exp(y)) overflows as log(1 + x + exp(y)).
+    """
     form = stable_form(node)
-    return None if form is None else [form]
+    if form is None or (scalar_op_of(node) == exp and _is_read_as_exponential(fgraph, node)):
+        return None
+    return [form]
+
+
+def _is_read_as_exponential(fgraph: FunctionGraph, node: Apply, steps: int = DEEPEST) -> bool:
+    for client, _ in fgraph.clients[node.outputs[0]] if steps else ():
+        if client.op == elemwise(add):
+            if _is_read_as_exponential(fgraph, client, steps - 1):
+                return True
+        elif client.op in _READERS and stable_form(client) is not None:
+            return True
+    return False
+
+
+_READERS = (elemwise(log), elemwise(log1p), elemwise(true_div))
 
 
 @node_rewriter([elemwise(add), elemwise(sub)])

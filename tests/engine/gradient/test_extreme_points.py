@@ -90,6 +90,11 @@ EXPRESSIONS = {
         lambda x: (1 + mp.exp(x)) / (2 + mp.exp(x)),
         lambda x: mp.exp(x) / (2 + mp.exp(x)) ** 2,
     ),
+    "log(exp(log1p(sigmoid(x))) + exp(x))": (
+        lambda x: pt.log(pt.exp(pt.log1p(pt.sigmoid(x))) + pt.exp(x)),
+        lambda x: mp.log(1 + 1 / (1 + mp.exp(-x)) + mp.exp(x)),
+        lambda x: (mp.exp(x) / (1 + mp.exp(x)) ** 2 + mp.exp(x)) / (1 + 1 / (1 + mp.exp(-x)) + mp.exp(x)),
+    ),
     "exp(log(x))": (lambda x: pt.exp(pt.log(x)), lambda x: _if(x >= 0, x), lambda x: _if(x >= 0, 1)),
     "expm1(log(x))": (lambda x: pt.expm1(pt.log(x)), lambda x: _if(x >= 0, x - 1), lambda x: _if(x >= 0, 1)),
     "expm1(log1p(x))": (

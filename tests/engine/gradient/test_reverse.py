@@ -226,6 +226,22 @@ def test_gradients_for_unneeded_inputs_are_not_built():
     assert value([data, weights], found, np.ones((2, 3)), np.ones(3)).tolist() == [4, 4, 4]
 
 
+@pytest.mark.parametrize(
+    "expression",
+    [
+        lambda branch, f: branch * 2.0 * f,
+        lambda branch, f: (2.0 * (branch * 3.0)) * f,
+        lambda branch, f: branch * f + (3.0 * branch) * (f + 1.0),
+    ],
+)
+def test_a_branch_that_is_not_taken_ends_a_gradient_in_products_and_sums(expression):
+    x = pt.dvector("x")
+    infinite = pt.log1p(-pt.exp(-pt.sqr(x)))  # its derivative at 0 is infinite
+    branches = [pt.switch(x > 0, pt.sqrt(x), 0.0) for _ in range(2)]  # one condition, written twice
+    total = expression(branches[0], infinite) - branches[1] * infinite
+    assert value([x], grad(total.sum(), x), [0.0]) == [0.0]
+
+
 def test_a_sum_over_broadcast_axes_is_built_only_where_one_was_broadcast():
     x, y = pt.dmatrix("x"), pt.dmatrix("y")
     found = io_toposort([], grad((x * y).sum(), [x, y]))
