@@ -18,7 +18,7 @@ from cachegraph.key import CacheKey
 from cachegraph.logger import logger
 from cachegraph.settings import Settings
 from cachegraph.store.entry import Artifact, Hit, Miss
-from cachegraph.store.tiers import place
+from cachegraph.store.tiers import TieredStore, place
 
 __all__ = ["WRITING", "Artifact", "Cache", "Correction", "Found", "Hit", "Miss", "default_cache"]
 
@@ -184,10 +184,11 @@ class Cache:
         return explain(self._store, key, found if isinstance(found, Miss) else Miss("found", "it is stored"))
 
 
-def _is_stored_in(store: Store) -> Callable[[CacheKey], bool]:
+def _is_stored_in(store: Store) -> Callable[[CacheKey, bool], bool]:
     """Return a predicate of stored keys that does not hold the cache, which is flushed when nobody holds
     it."""
-    return lambda key: isinstance(store.get(key), Hit)
+    near = store.local if isinstance(store, TieredStore) else store
+    return lambda key, anywhere: isinstance((store if anywhere else near).get(key), Hit)
 
 
 _noticed: set[str] = set()

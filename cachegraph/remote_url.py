@@ -2,7 +2,8 @@
 
     s3://BUCKET/PREFIX                  a bucket; credentials, region and endpoint as for boto3 (AWS_*)
     redis://HOST:PORT/DB, rediss://     Redis or Valkey; with ?ttl=7d, files vanish then
-    postgresql://USER@HOST/DATABASE     PostgreSQL
+    postgresql://USER@HOST/DATABASE     PostgreSQL; with ?content=s3://BUCKET/PREFIX, files above 64 KiB
+                                        are in that bucket
     https://HOST/PATH, http://          files of a web server, read only
 
 Every URL takes ?write=no (read only) and ?timeout=SECONDS, the longest wait for one answer (default 5).
@@ -23,13 +24,17 @@ _YES_NO = {"yes": True, "no": False}
 
 
 class RemoteURL(NamedTuple):
-    """A parsed URL: `url` is what is left for the server; `ttl` seconds (0: no limit)."""
+    """A parsed URL: `url` is what is left for the server; `ttl` seconds (0: no limit).
+
+    `content` is the bucket for the large files of a database, or None.
+    """
 
     scheme: str
     url: str
     may_write: bool
     timeout: float
     ttl: float
+    content: RemoteURL | None = None
 
     @classmethod
     def of(cls, text: str) -> RemoteURL:
@@ -52,8 +57,17 @@ class RemoteURL(NamedTuple):
             if split.scheme.startswith("redis") and "ttl" in options
             else 0.0
         )
+        content = options.pop("content", None) if split.scheme == "postgresql" else None
+        bucket = None if content is None else cls._bucket(content)._replace(timeout=timeout)
         left = urlunsplit(split._replace(query=urlencode(options)))
-        return cls(split.scheme, left, may_write and split.scheme not in READ_ONLY, timeout, ttl)
+        return cls(split.scheme, left, may_write and split.scheme not in READ_ONLY, timeout, ttl, bucket)
+
+    @classmethod
+    def _bucket(cls, text: str) -> RemoteURL:
+        found = cls.of(text)
+        if found.scheme != "s3":
+            raise ValueError(f"content is on {found.scheme}; it must be s3://BUCKET/PREFIX")
+        return found
 
     @property
     def location(self) -> str:

@@ -1,12 +1,13 @@
 """Single flight: if several threads or processes miss one key, one builds it and the others wait for the
 entry.
 
-A key is claimed in up to three layers, the nearest first; in each layer only one claimant gets to
+A key is claimed in layers, the nearest first; in each layer only one claimant gets to
 the next:
 
     the threads of this process     a table in memory
     the processes of this node      a lock on a file of this node      store/claims/node_lock.py
     hosts that share a directory    a lease there                      store/claims/lease.py
+    nodes that share a server       a lease there                      store/claims/lease.py
 
 Single flight saves work; no result depends on it. A layer that fails is skipped, a waiting process
 builds after a limit, and whoever gets a claim looks the key up again before building. A hit claims
@@ -27,8 +28,9 @@ Nobody waits forever, and no two wait for each other:
   or of the costliest recent key of its level, since the builder may share its processor; UNKNOWN_WAIT if
   nothing is recorded. The waits of one call are counted from its beginning.
 
-A waiting process retries the claim and checks if the key is stored by now, because a portion stays
-claimed until all of it is built. Nobody waits for a key that cannot be stored (the disk is full,
+A waiting process checks if the key is stored by now, because a portion stays claimed until all of it is
+built, and retries the claim. Of the processes of a node, only the one that waits for another node asks
+what lies beyond the node. Nobody waits for a key that cannot be stored (the disk is full,
 the artifact too large): its builder marks the claim, and from then on everybody builds that key at
 once, until it is found stored.
 
@@ -50,14 +52,15 @@ from contextlib import contextmanager
 
 from cachegraph.key import CacheKey
 from cachegraph.logger import logger
-from cachegraph.store.protocol import Claim, Holder, Unkept
+from cachegraph.store.protocol import Claim, Holder, Pauses, Unkept
 
 PATIENCE = 10.0
 LEAST_WAIT = 30.0  # seconds, as the others are
 MOST_WAIT = 1800.0
 UNKNOWN_WAIT = 120.0
-_FIRST_PAUSE = 0.005
-_LONGEST_PAUSE = 0.25
+_GROWTH = 1.5
+
+IsStored = Callable[[CacheKey, bool], bool]
 
 
 def longest_wait(cost: float | None) -> float:
@@ -69,14 +72,15 @@ class SingleFlight:
     """The turns of builders, among the threads of this process and all who share the `claims` (key ->
     layers).
 
-    `cost` returns what building a key took before, `is_stored` tells if it is stored by now. Thread-safe.
+    `cost` returns what building a key took before. `is_stored` tells if it is stored by now, on this node
+    or, if its second argument is True, anywhere. Thread-safe.
     """
 
     def __init__(
         self,
         claims: Callable[[CacheKey], Sequence[Claim]],
         cost: Callable[[CacheKey], float | None],
-        is_stored: Callable[[CacheKey], bool],
+        is_stored: IsStored,
     ) -> None:
         self._claims = claims
         self._cost = cost
@@ -155,19 +159,22 @@ class _Flight:
             self._passed += 1
         return None
 
-    def acquire_within(self, seconds: float, is_stored: Callable[[CacheKey], bool]) -> bool:
+    def acquire_within(self, seconds: float, is_stored: IsStored) -> bool:
         """Retry for that many seconds; return True if all claims are acquired or the key is stored."""
         import random  # no hit on a stored entry waits
 
         end = time.monotonic() + seconds
-        pause = _FIRST_PAUSE
+        pause = 0.0
         while self.acquire() is not None:
-            if is_stored(self.key):
+            taken = self._claims[self._passed]
+            if is_stored(self.key, taken.may_be_elsewhere):
                 return True
-            if time.monotonic() >= end:
+            left = end - time.monotonic()
+            if left <= 0:
                 return False
-            time.sleep(pause * random.uniform(0.5, 1.0))  # so that waiting processes do not retry in step
-            pause = min(pause * 1.5, _LONGEST_PAUSE)
+            pause = min(max(pause * _GROWTH, taken.pauses.first), taken.pauses.longest)
+            # random, so that waiting processes do not retry in step
+            self._wait(taken, min(left, pause * random.uniform(0.5, 1.0)))
         return True
 
     def release(self, unkept: bool = False) -> None:
@@ -177,6 +184,12 @@ class _Flight:
             if unkept or self._marked:
                 claim.mark(unkept)
             claim.release()
+
+    def _wait(self, claim: Claim, seconds: float) -> None:
+        try:
+            claim.wait(seconds)
+        except Exception as error:  # the next try skips the layer
+            logger("cachegraph").debug("%s %s cannot be waited for: %s", self.key.level, self.key.hex, error)
 
     def _ask(self, claim: Claim) -> Holder | None:
         try:
@@ -242,6 +255,9 @@ class _Table:
 class _Seat:
     """The claim on one key among the threads of this process."""
 
+    pauses = Pauses()
+    may_be_elsewhere = False
+
     def __init__(self, table: _Table, digest: bytes) -> None:
         self._table = table
         self._digest = digest
@@ -257,6 +273,10 @@ class _Seat:
         """Take the seat, or return its holder; raises Unkept if waiting for it is useless."""
         holder = self._table.take(self._digest, self)
         return None if holder is self else Holder("", os.getpid(), holder._since)
+
+    def wait(self, seconds: float) -> None:
+        """Sleep: the next try tells whether the seat is free."""
+        time.sleep(seconds)
 
     def mark(self, unkept: bool) -> None:
         """Note if the build could not be stored."""

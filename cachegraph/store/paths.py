@@ -16,7 +16,7 @@ and in a directory that is shared, or lies on a network file system:
     <directory>/v1/b/hh/<digest>           a blob
     <directory>/v1/?/??/.tmp-*             an entry or a blob being written
     <directory>/v1/l/kk/<key>.<number>     the lease for building that key (lease.py)
-    <directory>/v1/l/kk/<key>.unkept       a mark: the last build could not be stored (unkept.py)
+    <directory>/v1/l/kk/<key>.unkept       a mark: the last build could not be stored (lease.py)
     <directory>/v1/u/<node>-<uid>*         the use log of a user on a node (use_log/writing.py)
     <directory>/v1/damaged/*               the quarantine
 
@@ -44,6 +44,8 @@ _ENTRIES = "e"
 _BLOBS = "b"
 ENTRIES = f"{STORE_VERSION}/{_ENTRIES}"
 """The folder of all entries, relative to the shared directory."""
+LEASES = f"{STORE_VERSION}/l"
+"""The folder of all leases, relative to the shared directory."""
 _HEXADECIMAL = frozenset("0123456789abcdef")
 
 
@@ -76,7 +78,7 @@ class SharedLayout:
         self.root = directory / STORE_VERSION
         self.entries = self.root / _ENTRIES
         self.blobs = self.root / _BLOBS
-        self.leases = self.root / "l"
+        self.leases = directory / LEASES
         self.uses = self.root / "u"
         self.damaged = self.root / "damaged"
 
@@ -89,7 +91,7 @@ class SharedLayout:
 
     def lease(self, key_hex: str) -> Path:
         """Return the path, without generation, of the leases of a key. Raises ValueError as `entry` does."""
-        return self.leases / key_hex[:2] / _checked(key_hex)
+        return self.directory / lease_place(key_hex)
 
     def blob(self, digest_hex: str) -> Path:
         """Return the path of a blob. Raises ValueError for any other name."""
@@ -104,6 +106,11 @@ def entry_place(key_hex: str) -> str:
 def blob_place(digest_hex: str) -> str:
     """Return the path of a blob relative to the shared directory. Raises ValueError."""
     return f"{STORE_VERSION}/{_BLOBS}/{digest_hex[:2]}/{_checked_blob(digest_hex)}"
+
+
+def lease_place(key_hex: str) -> str:
+    """Return the path, without generation, of the leases of a key. Raises ValueError."""
+    return f"{LEASES}/{key_hex[:2]}/{_checked(key_hex)}"
 
 
 def _checked(key_hex: str) -> str:

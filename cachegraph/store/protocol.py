@@ -99,19 +99,40 @@ class Holder(NamedTuple):
         return f"process {self.pid} on {self.host or 'this machine'}, since {when} UTC"
 
 
+class Pauses(NamedTuple):
+    """Seconds between two tries: the `first` pause, and the `longest` that it grows to."""
+
+    first: float = 0.005
+    longest: float = 0.25
+
+
 class Claim(Protocol):
     """The right to build the entry of one key, so that only one process builds it.
 
     Claims only save work: correctness never depends on them. Where a claim cannot be taken (full
     disk, read-only or missing directory), every process builds. Waiting processes call `acquire`
-    repeatedly, which detects dead holders.
+    repeatedly, after `pauses`, which detects dead holders.
     """
+
+    @property
+    def pauses(self) -> Pauses:
+        """Return how long to wait between two tries."""
+
+    @property
+    def may_be_elsewhere(self) -> bool:
+        """Return True if the holder may be on another node, so that its result comes by a shared tier."""
 
     def acquire(self) -> Holder | None:
         """Try to take the claim without waiting: return None if it was taken, else its holder.
 
         Raises OSError if claims do not work here, and its subclass Unkept if waiting for the holder
         is useless.
+        """
+
+    def wait(self, seconds: float) -> None:
+        """Return when the holder gives the claim back, if that can be told, or else after `seconds`.
+
+        Raises OSError if claims do not work here any more.
         """
 
     def mark(self, unkept: bool) -> None:

@@ -20,6 +20,13 @@ def test_files_of_redis_may_have_a_time_to_live() -> None:
     assert RemoteURL.of("redis://cache:6379/0?ttl=7d").ttl == 7 * 86400
 
 
+def test_a_database_may_name_the_bucket_of_its_large_files() -> None:
+    url = RemoteURL.of("postgresql://me@db/cache?timeout=2&content=s3://bucket/some/prefix")
+    assert url.content is not None
+    assert (url.content.scheme, url.content.url, url.content.timeout) == ("s3", "s3://bucket/some/prefix", 2)
+    assert url.url == "postgresql://me@db/cache"
+
+
 def test_web_servers_are_only_read() -> None:
     assert not RemoteURL.of("https://cache.site/published").may_write
 
@@ -34,6 +41,7 @@ def test_web_servers_are_only_read() -> None:
         "redis://host?timeout=0",
         "redis://host?timeout=nan",
         "redis://host?ttl=7",
+        "postgresql://host/db?content=https://host/path",
         "redis://host:port/0",
     ],
 )

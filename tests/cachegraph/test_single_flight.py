@@ -18,7 +18,7 @@ from cachegraph.key import CacheKey
 from cachegraph.settings import Mode, Settings
 from cachegraph.single_flight import LEAST_WAIT, MOST_WAIT, UNKNOWN_WAIT, SingleFlight, longest_wait
 from cachegraph.store.claims.node_lock import NodeLock
-from cachegraph.store.protocol import Claim, Holder
+from cachegraph.store.protocol import Claim, Holder, Pauses
 
 
 def key_of(text: object, level: str = "kernel") -> CacheKey:
@@ -41,6 +41,9 @@ class Builds:
 class Held:
     """A claim that somebody else has, for good or until `free` is set."""
 
+    pauses = Pauses()
+    may_be_elsewhere = True
+
     def __init__(self) -> None:
         self.free = False
         self.holding = False
@@ -50,6 +53,9 @@ class Held:
         self.asked += 1
         self.holding = self.free
         return None if self.free else Holder("n7", 77, 0.0)
+
+    def wait(self, seconds: float) -> None:
+        time.sleep(seconds)
 
     def mark(self, unkept: bool) -> None:
         pytest.fail("nothing was built in vain")
@@ -138,7 +144,7 @@ def test_what_is_free_is_built_before_what_another_builds_is_waited_for(cache: C
     claims = {key: Held() for key in keys}
     for key in keys[1:]:
         claims[key].free = True
-    flight = SingleFlight(lambda key: [claims[key]], lambda _: None, lambda _: False)
+    flight = SingleFlight(lambda key: [claims[key]], lambda _: None, lambda *_: False)
     turns = flight.turns(keys)
     assert next(turns) == keys[1:]
     assert [claims[key].holding for key in keys] == [False, True, True]
@@ -153,7 +159,7 @@ def test_a_nearer_claim_is_given_back_while_there_is_something_else_to_build() -
     near, far = Held(), Held()
     near.free = True
     flight = SingleFlight(
-        lambda key: [near, far] if key == key_of("held") else [], lambda _: None, lambda _: False
+        lambda key: [near, far] if key == key_of("held") else [], lambda _: None, lambda *_: False
     )
     turns = flight.turns([key_of("held"), key_of("free")])
     assert next(turns) == [key_of("free")]
@@ -164,7 +170,7 @@ def test_a_nearer_claim_is_given_back_while_there_is_something_else_to_build() -
 def test_one_process_of_a_node_asks_farther_away() -> None:
     near, far = Held(), Held()
     far.free = True
-    flight = SingleFlight(lambda _: [near, far], lambda _: 0.0, lambda _: False)
+    flight = SingleFlight(lambda _: [near, far], lambda _: 0.0, lambda *_: False)
     waiting = threading.Thread(target=lambda: next(flight.turns([key_of("a")])), daemon=True)
     waiting.start()
     while near.asked < 5:
@@ -395,7 +401,7 @@ def test_the_layers_that_work_hold_when_one_fails() -> None:
 
     sound = Held()
     sound.free = True
-    flight = SingleFlight(lambda _: [Broken(), sound], lambda _: None, lambda _: False)
+    flight = SingleFlight(lambda _: [Broken(), sound], lambda _: None, lambda *_: False)
     turns = flight.turns([key_of("a")])
     assert next(turns) == [key_of("a")]
     assert sound.holding
@@ -412,7 +418,7 @@ def test_an_interrupt_while_claiming_leaves_nothing_claimed(
 
     first, second = Held(), Interrupted()
     first.free = True
-    flight = SingleFlight(lambda _: [first, second], lambda _: None, lambda _: False)
+    flight = SingleFlight(lambda _: [first, second], lambda _: None, lambda *_: False)
     with pytest.raises(KeyboardInterrupt):
         next(flight.turns([key_of("a")]))
     assert not first.holding
@@ -420,7 +426,7 @@ def test_an_interrupt_while_claiming_leaves_nothing_claimed(
 
 
 def test_who_gives_up_waiting_takes_nothing_from_the_thread_that_builds() -> None:
-    flight = SingleFlight(lambda _: [], lambda _: None, lambda _: False)
+    flight = SingleFlight(lambda _: [], lambda _: None, lambda *_: False)
     building = flight.turns([key_of("a")])
     next(building)
     results = at_once(lambda: flight._flight(key_of("a")).release() or flight._flight(key_of("a")).acquire())  # type: ignore[func-returns-value]

@@ -1,10 +1,12 @@
-"""A claim among hosts that share a directory, where locks may not work and clocks may differ.
+"""A claim among hosts that share files, where locks may not work and clocks may differ.
 
-    <directory>/v1/l/kk/<key>.<generation>     kk: first two digits of the key; generation: decimal, from 1
-    content := JSON {"host", "machine", "pid", "start", "since", "beat"}, of constant length
+    v1/l/kk/<key>.<generation>     kk: first two digits of the key; generation: decimal, from 1
+    v1/l/kk/<key>.unkept           a mark: the last build could not be stored, so waiting is useless
+    content of a generation := JSON {"host", "machine", "pid", "start", "since", "beat"}, of constant length
 
-The file of the highest generation is the lease. It is created with O_EXCL, which has one winner
-even where locks have two, and its holder counts `beat` up in it. A waiting process judges the lease
+The files are in a shared directory (directory_lease_files.py) or on a server (remote/lease_files.py).
+The file of the highest generation is the lease. Of all who create it, one succeeds,
+even where locks have two winners, and its holder counts `beat` up in it. A waiting process judges the lease
 by its own monotonic clock: the holder is dead if the content has not changed for `ttl` seconds, or
 if the holder was a process of this machine that has ended. Times of files and of other hosts are
 never compared. A dead lease is succeeded, not removed: the process that creates the next generation
@@ -23,27 +25,51 @@ import os
 import threading
 import time
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from contextlib import suppress
 from functools import lru_cache
-from pathlib import Path
 from queue import Empty, SimpleQueue
-from typing import Any
+from typing import Any, Protocol
 
 from cachegraph.named_tuples import NamedTuple
 from cachegraph.processes import host_name, is_gone, machine, start_of
-from cachegraph.store.claims.unkept import SUFFIX, UnkeptMark
-from cachegraph.store.files import Oversized, read_file
-from cachegraph.store.protocol import LARGEST_HOLDER, Holder
-from cachegraph.store.trust import Guard, Untrusted
+from cachegraph.store.files import Oversized
+from cachegraph.store.protocol import Holder, Pauses, Unkept
+from cachegraph.store.trust import Untrusted
 
 TTL = 10.0
 _BEATS_PER_TTL = 5
 _BEAT_DIGITS = 9
 _GENERATIONS_TRIED = 4
 _LONGEST_NUMBER = 10
-_CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
-_UPDATE = os.O_WRONLY | os.O_CLOEXEC | os.O_NOFOLLOW
+_UNKEPT = "unkept"
+
+
+class LeaseFiles(Protocol):
+    """The files of the lease of one key, by the ends of their names. Methods raise OSError."""
+
+    pauses: Pauses
+
+    def place(self, end: str) -> str:
+        """Return the name of a file, for people."""
+
+    def ends(self) -> Collection[str]:
+        """Return the ends of the names of the files that exist."""
+
+    def read(self, end: str) -> bytes:
+        """Return a file of at most LARGEST_HOLDER bytes. Raises Oversized, Untrusted, FileNotFoundError."""
+
+    def create(self, end: str, content: bytes) -> bool:
+        """Create a file; return False if there is one. Of several callers, one creates it."""
+
+    def replace(self, end: str, content: bytes) -> None:
+        """Replace a file by one of the same length. Raises FileNotFoundError if it was removed."""
+
+    def remove(self, end: str) -> None:
+        """Remove a file. Raises FileNotFoundError if there is none."""
+
+    def wait(self, end: str, seconds: float) -> None:
+        """Return when the file is removed, if the files tell, or else after `seconds`."""
 
 
 class Host(NamedTuple):
@@ -59,23 +85,23 @@ class Host(NamedTuple):
 
 
 class Lease:
-    """The claim whose generations are the files `path`.1, `path`.2 and so on, in the directory of `guard`.
+    """The claim whose generations are in `files`.
 
-    Creating the object does not access the disk. `clock` returns monotonic seconds; `host` is the
+    Creating the object accesses no file. `clock` returns monotonic seconds; `host` is the
     host of this process.
     """
 
+    may_be_elsewhere = True
+
     def __init__(
         self,
-        path: Path,
-        guard: Guard,
+        files: LeaseFiles,
         ttl: float = TTL,
         clock: Callable[[], float] = time.monotonic,
         host: Host | None = None,
     ) -> None:
-        self._path = path
-        self._guard = guard
-        self._mark = UnkeptMark(path.with_name(f"{path.name}{SUFFIX}"), guard)
+        self.pauses = files.pauses
+        self._files = files
         self._ttl = ttl
         self._clock = clock
         self._host = host or Host.here()
@@ -87,8 +113,10 @@ class Lease:
 
         Raises OSError if the file cannot be created, and Unkept if the mark is present.
         """
-        self._mark.check()
-        generation = max(self._generations(), default=0)
+        ends = self._files.ends()
+        if _UNKEPT in ends:
+            raise Unkept(self._files.place(_UNKEPT))
+        generation = max(_generations(ends), default=0)
         holder = self._living(generation) if generation else None
         for _ in range(_GENERATIONS_TRIED):
             if holder is not None:
@@ -99,9 +127,24 @@ class Lease:
             holder = self._living(generation)
         return Holder()
 
+    def wait(self, seconds: float) -> None:
+        """Return when the holder that `acquire` saw gives the lease back, or after `seconds`.
+
+        Raises OSError if the files cannot be asked.
+        """
+        seen = self._seen
+        if seen is None:
+            time.sleep(seconds)
+        else:
+            self._files.wait(str(seen[0]), seconds)
+
     def mark(self, unkept: bool) -> None:
         """Mark whether the last build could not be stored. Never raises OSError."""
-        self._mark.put(unkept)
+        with suppress(OSError):
+            if unkept:
+                self._files.create(_UNKEPT, b"")
+            else:
+                self._files.remove(_UNKEPT)
 
     def release(self) -> None:
         """Remove the lease and those that it succeeded; in a forked child, whose parent holds it, do nothing.
@@ -114,9 +157,10 @@ class Lease:
         held.pulse.remove(held)
         with suppress(OSError):
             held.remove()
-            for generation in self._generations():
-                if generation < held.generation:
-                    os.unlink(self._file(generation))
+            if held.generation > 1:  # the first has succeeded nobody
+                for generation in _generations(self._files.ends()):
+                    if generation < held.generation:
+                        self._files.remove(str(generation))
         self._held = None
 
     def beat(self) -> None:
@@ -129,16 +173,6 @@ class Lease:
         """Return the seconds between two beats of a holder."""
         return self._ttl / _BEATS_PER_TTL
 
-    def _generations(self) -> list[int]:
-        """Return the existing generations. Listing a directory makes a network client ask the server."""
-        prefix = f"{self._path.name}."
-        try:
-            names = os.listdir(self._path.parent)
-        except FileNotFoundError:
-            return []
-        numbers = (name.removeprefix(prefix) for name in names if name.startswith(prefix))
-        return [int(number) for number in numbers if number.isdecimal() and len(number) < _LONGEST_NUMBER]
-
     def _living(self, generation: int) -> Holder | None:
         """Return the holder of that generation, or None if it is dead.
 
@@ -146,7 +180,7 @@ class Lease:
         holder can have written it (too large, untrusted).
         """
         try:
-            content = read_file(self._file(generation), self._guard, LARGEST_HOLDER)
+            content = self._files.read(str(generation))
         except (FileNotFoundError, Oversized, Untrusted):
             return None
         now = self._clock()
@@ -163,35 +197,35 @@ class Lease:
 
     def _begin(self, generation: int) -> bool:
         """Create that generation; return False if another process was first. Raises OSError."""
-        path = self._file(generation)
-        self._guard.make_directory(path.parent)
         # Noted first: an interrupt may come as soon as the file exists.
-        held = self._held = _Generation(path, generation, self._host)
+        held = self._held = _Generation(self._files, generation, self._host)
         try:
-            held.make(self._guard.trust.file_mode)
-        except FileExistsError:
-            self._held = None
-            return False
+            created = held.make()
         except OSError:
             with suppress(OSError):
                 held.remove()
             self._held = None
             raise
+        if not created:
+            self._held = None
+            return False
         held.pulse.add(held, self)
         return True
 
-    def _file(self, generation: int) -> Path:
-        return self._path.with_name(f"{self._path.name}.{generation}")
+
+def _generations(ends: Collection[str]) -> list[int]:
+    return [int(end) for end in ends if end.isdecimal() and len(end) < _LONGEST_NUMBER]
 
 
 class _Generation:
     """The file of a generation that this process creates or holds."""
 
-    def __init__(self, path: Path, generation: int, host: Host) -> None:
+    def __init__(self, files: LeaseFiles, generation: int, host: Host) -> None:
         self.generation = generation
         self.pid = os.getpid()
         self.pulse = _pulse()
-        self._path = path
+        self._files = files
+        self._end = str(generation)
         self._document: dict[str, Any] = {
             "host": host.name,
             "machine": host.machine,
@@ -202,30 +236,21 @@ class _Generation:
         }
         self._beats = 0
 
-    def make(self, mode: int) -> None:
-        """Create the file. Raises FileExistsError if another process was first, and OSError."""
-        descriptor = os.open(self._path, _CREATE, mode)
-        try:
-            os.fchmod(descriptor, mode)
-            os.write(descriptor, self._content())
-        finally:
-            os.close(descriptor)
+    def make(self) -> bool:
+        """Create the file; return False if another process was first. Raises OSError."""
+        return self._files.create(self._end, self._content())
 
     def beat(self) -> None:
         """Count the beat up in the file; do nothing if the file was removed meanwhile."""
         self._beats += 1
         with suppress(OSError):
-            descriptor = os.open(self._path, _UPDATE)
-            try:
-                os.write(descriptor, self._content())
-            finally:
-                os.close(descriptor)
+            self._files.replace(self._end, self._content())
 
     def remove(self) -> None:
         """Remove the file if this process wrote it or nobody has written to it yet. Raises OSError."""
-        content = read_file(self._path, None, LARGEST_HOLDER)
+        content = self._files.read(self._end)
         if not content or self._is_own(content):
-            os.unlink(self._path)
+            self._files.remove(self._end)
 
     def _is_own(self, content: bytes) -> bool:
         with suppress(ValueError, RecursionError):

@@ -26,7 +26,7 @@ from cachegraph.processes import host_name
 from cachegraph.store.claims.unkept import SUFFIX, UnkeptMark
 from cachegraph.store.files import read_file
 from cachegraph.store.paths import identity
-from cachegraph.store.protocol import LARGEST_HOLDER, Holder
+from cachegraph.store.protocol import LARGEST_HOLDER, Holder, Pauses
 from cachegraph.store.trust import Guard
 
 _OPEN = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
@@ -35,6 +35,9 @@ _TRIES = 4
 
 class NodeLock:
     """The claim with that lock file, below the directory of `guard`. Creating it opens nothing."""
+
+    pauses = Pauses()
+    may_be_elsewhere = False
 
     def __init__(self, path: Path, guard: Guard) -> None:
         self._path = path
@@ -61,6 +64,10 @@ class NodeLock:
                 return None
             self._close()  # its holder removed the file between opening and locking
         return Holder()
+
+    def wait(self, seconds: float) -> None:
+        """Sleep: the next try tells whether the lock is free."""
+        time.sleep(seconds)
 
     def mark(self, unkept: bool) -> None:
         """Mark whether the last build could not be stored. Never raises OSError."""

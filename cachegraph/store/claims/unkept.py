@@ -1,7 +1,6 @@
-"""A mark beside a claim: the last build could not be stored, so waiting for the next one is useless.
+"""A mark beside a lock: the last build could not be stored, so waiting for the next one is useless.
 
     <directory>/v1/locks/<key>.unkept      beside a lock on this node (node_lock.py)
-    <directory>/v1/l/kk/<key>.unkept       beside the leases of a shared directory (lease.py)
 
 The file is empty, because most full disks still have inodes. A process that finds the key stored,
 or stores it, removes the mark; pruning removes it after a grace period. If it is deleted early,

@@ -64,6 +64,10 @@ class Breaker:
         """List as the files do, or raise LeftAlone."""
         return iter(self._answer(lambda: list(self._files.listed(prefix))))
 
+    def wait(self, name: str, seconds: float) -> None:
+        """Wait as the files do, or raise LeftAlone."""
+        self._answer(lambda: self._files.wait(name, seconds))
+
     def close(self) -> None:
         """Close the connections of the files."""
         self._files.close()

@@ -3,7 +3,7 @@
     v1/e/kk/<key>              an entry (shared/entry_file.py), always signed
     v1/b/hh/<digest>           a blob
     v1/u/<day>/<unique name>   a report of uses (use_log/writing.py)
-    v1/l/kk/<key>.<number>     the lease for building that key (claims/remote_lease.py)
+    v1/l/kk/<key>.<number>     the lease for building that key (claims/lease.py)
 
 Version history: that of the shared directory (paths.py).
 """
@@ -57,6 +57,9 @@ class RemoteFiles(Protocol):
 
     def listed(self, prefix: str) -> Iterator[RemoteFile]:
         """Yield every file whose name starts with `prefix`."""
+
+    def wait(self, name: str, seconds: float) -> None:
+        """Return when a file is removed, if the server tells, or else after `seconds`."""
 
     def close(self) -> None:
         """Close the connections of this process; the next use opens them again."""

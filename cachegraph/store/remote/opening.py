@@ -19,7 +19,7 @@ def open_files(url: RemoteURL) -> RemoteFiles:
     if url.scheme == "postgresql":
         from cachegraph.store.remote.postgresql_files import PostgreSQLFiles
 
-        return PostgreSQLFiles(url)
+        return PostgreSQLFiles(url, None if url.content is None else open_files(url.content))
     from cachegraph.store.remote.redis_files import RedisFiles
 
     return RedisFiles(url)

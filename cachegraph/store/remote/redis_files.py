@@ -75,6 +75,10 @@ class RedisFiles:
             for key in client.scan_iter(f"{_PREFIX}{prefix.translate(_WILD)}*", count=_AT_ONCE):
                 yield RemoteFile(key.decode().removeprefix(_PREFIX), client.strlen(key), now)
 
+    def wait(self, name: str, seconds: float) -> None:
+        """Sleep: the server is asked for no messages."""
+        time.sleep(seconds)
+
     def close(self) -> None:
         """Close the connections of this process."""
         client = self._client.forget()

@@ -9,7 +9,7 @@ from __future__ import annotations
 import errno
 from collections.abc import Iterator
 from contextlib import contextmanager
-from time import monotonic
+from time import monotonic, sleep
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
@@ -80,6 +80,10 @@ class S3Files:
             for page in pages.paginate(Bucket=self._bucket, Prefix=self._key(prefix)):
                 for found in page.get("Contents", ()):
                     yield RemoteFile(found["Key"][cut:], found["Size"], found["LastModified"].timestamp())
+
+    def wait(self, name: str, seconds: float) -> None:
+        """Sleep: S3 tells nobody what changes."""
+        sleep(seconds)
 
     def close(self) -> None:
         """Close the connections of this process."""

@@ -118,8 +118,11 @@ class RemoteStore(StoreWithoutIndex):
         return sum(self.files.remove(entry_place(digest.hex())) for digest in digests)
 
     def claims(self, key: CacheKey) -> tuple[Claim, ...]:
-        """Return no claims: each node builds for itself."""
-        return ()
+        """Return the lease that lets one of the nodes that share the server build."""
+        from cachegraph.store.claims.lease import Lease  # only a build needs it
+        from cachegraph.store.remote.lease_files import RemoteLeaseFiles
+
+        return (Lease(RemoteLeaseFiles(self.files, key.hex)),)
 
     def quarantine(self, key: CacheKey, payload: bytes) -> Path | None:
         """Return None: the local tier keeps it."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import errno
 from collections.abc import Iterator
 from http.client import HTTPException
-from time import monotonic
+from time import monotonic, sleep
 from typing import Any
 from urllib.error import HTTPError
 from urllib.request import Request, urlopen
@@ -63,6 +63,10 @@ class WebFiles:
     def listed(self, prefix: str) -> Iterator[RemoteFile]:
         """Raise RemoteError: a web server does not list files."""
         raise RemoteError(self.location, "a web server does not list files")
+
+    def wait(self, name: str, seconds: float) -> None:
+        """Sleep: a web server tells nobody what changes."""
+        sleep(seconds)
 
     def close(self) -> None:
         """Do nothing: no connection stays open."""

@@ -157,9 +157,10 @@ class SharedStore(StoreWithoutIndex):
 
     def claims(self, key: CacheKey) -> tuple[Claim, ...]:
         """Return the lease that lets one of the hosts that share the directory build."""
-        from cachegraph.store.claims.lease import Lease  # only a build needs it
+        from cachegraph.store.claims.directory_lease_files import DirectoryLeaseFiles  # only a build needs it
+        from cachegraph.store.claims.lease import Lease
 
-        return (Lease(self.layout.lease(key.hex), self.guard),)
+        return (Lease(DirectoryLeaseFiles(self.layout.lease(key.hex), self.guard)),)
 
     def quarantine(self, key: CacheKey, payload: bytes) -> Path | None:
         """Keep `payload`, which differs from a fresh build, for inspection; return its path, or None."""

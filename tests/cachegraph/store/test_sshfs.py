@@ -22,6 +22,7 @@ import pytest
 from cachegraph.cache import Cache
 from cachegraph.key import CacheKey
 from cachegraph.settings import Settings
+from cachegraph.store.claims.directory_lease_files import DirectoryLeaseFiles
 from cachegraph.store.claims.lease import Host, Lease
 from cachegraph.store.entry import INLINE_LIMIT, Artifact, Hit, Miss
 from cachegraph.store.filesystem import file_system
@@ -185,8 +186,9 @@ def test_the_lease_excludes_across_mounts_and_the_dead_are_replaced(mounts: Moun
     """Files made with O_EXCL have one winner here, where locks have two."""
     leases = [
         Lease(
-            mount / "cache" / "v1" / "l" / "ab" / "abcd",
-            Guard(mount / "cache", Trust.of("private")),
+            DirectoryLeaseFiles(
+                mount / "cache" / "v1" / "l" / "ab" / "abcd", Guard(mount / "cache", Trust.of("private"))
+            ),
             ttl=3.0,
             host=Host(f"n{number}", f"machine {number}"),
         )

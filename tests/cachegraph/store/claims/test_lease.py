@@ -17,6 +17,7 @@ import pytest
 
 from cachegraph.processes import machine, start_of
 from cachegraph.store.claims import lease as lease_module
+from cachegraph.store.claims.directory_lease_files import DirectoryLeaseFiles
 from cachegraph.store.claims.lease import TTL, Host
 from cachegraph.store.protocol import Holder
 from cachegraph.store.trust import Guard, Trust
@@ -35,7 +36,8 @@ class Clock:
 
 
 def Lease(path: Path, **keywords: Any) -> lease_module.Lease:
-    return lease_module.Lease(path, Guard(path.parents[3], Trust.of("private")), **keywords)
+    guard = Guard(path.parents[3], Trust.of("private"))
+    return lease_module.Lease(DirectoryLeaseFiles(path, guard), **keywords)
 
 
 @pytest.fixture
@@ -262,9 +264,10 @@ def test_a_killed_holder_is_replaced_at_once_on_its_machine_and_after_a_ttl_else
 ) -> None:
     program = (
         "import sys, time; from pathlib import Path\n"
+        "from cachegraph.store.claims.directory_lease_files import DirectoryLeaseFiles\n"
         "from cachegraph.store.claims.lease import Lease; from cachegraph.store.trust import Guard, Trust\n"
         "path = Path(sys.argv[1]); guard = Guard(path.parents[3], Trust.of('private'))\n"
-        "lease = Lease(path, guard, ttl=0.5); assert lease.acquire() is None\n"
+        "lease = Lease(DirectoryLeaseFiles(path, guard), ttl=0.5); assert lease.acquire() is None\n"
         "print('held', flush=True); time.sleep(60)"
     )
     process = start_python(program, path)

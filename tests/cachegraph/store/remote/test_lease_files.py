@@ -1,0 +1,158 @@
+"""Leases on servers: one builder among nodes that share nothing else, and none that is waited for in vain."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from cachegraph.cache import Cache
+from cachegraph.key import CacheKey
+from cachegraph.remote_url import RemoteURL
+from cachegraph.settings import Settings
+from cachegraph.store.claims import lease as lease_module
+from cachegraph.store.claims.lease import TTL, Host, Lease
+from cachegraph.store.entry import Artifact
+from cachegraph.store.paths import LEASES
+from cachegraph.store.protocol import Unkept
+from cachegraph.store.remote.files import RemoteFiles
+from cachegraph.store.remote.lease_files import RemoteLeaseFiles
+from tests.cachegraph.store.remote.servers import Server
+
+Key = Callable[..., CacheKey]
+OpenRemote = Callable[..., RemoteFiles]
+KEY = "ab" * 16
+HERE, ELSEWHERE = Host("n1", "n1 boot"), Host("n2", "n2 boot")
+
+
+@pytest.fixture(autouse=True)
+def own_pulse(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Give each test its own thread that beats."""
+    monkeypatch.setattr(lease_module, "_current", None)
+
+
+def leases(files: RemoteFiles) -> list[str]:
+    return sorted(file.name for file in files.listed(f"{LEASES}/"))
+
+
+def test_one_node_has_the_lease_and_the_others_are_told_which(open_remote: OpenRemote) -> None:
+    files = open_remote()
+    several = [Lease(RemoteLeaseFiles(files, KEY), host=Host(f"n{n}", f"boot {n}")) for n in range(6)]
+    with ThreadPoolExecutor(6) as pool:
+        holders = list(pool.map(Lease.acquire, several))
+    [first] = [n for n, holder in enumerate(holders) if holder is None]
+    assert {lease.acquire().host for lease in several if lease is not several[first]} == {f"n{first}"}  # type: ignore[union-attr]
+    for lease in several:
+        lease.release()
+    assert leases(files) == []
+
+
+def test_a_holder_that_stands_still_is_succeeded_and_one_that_beats_is_not(
+    open_remote: OpenRemote, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lease_module._Pulse, "_run", lambda self: None)
+    files, now = open_remote(), [0.0]
+    holder = Lease(RemoteLeaseFiles(files, KEY), host=HERE)
+    waiting = Lease(RemoteLeaseFiles(files, KEY), clock=lambda: now[0], host=ELSEWHERE)
+    assert holder.acquire() is None
+    for _ in range(3):
+        assert waiting.acquire() is not None
+        now[0] += 0.9 * TTL
+        holder.beat()
+    assert waiting.acquire() is not None
+    now[0] += 1.1 * TTL
+    assert waiting.acquire() is None
+    assert len(leases(files)) == 2
+    waiting.release()
+    holder.beat()
+    holder.release()
+    assert leases(files) == []
+
+
+def test_nobody_waits_for_what_could_not_be_stored(open_remote: OpenRemote) -> None:
+    files = open_remote()
+    lease = Lease(RemoteLeaseFiles(files, KEY), host=HERE)
+    lease.mark(True)
+    with pytest.raises(Unkept, match=r"unkept"):
+        lease.acquire()
+    lease.mark(False)
+    assert lease.acquire() is None
+    lease.release()
+
+
+def test_postgresql_tells_who_waits_and_others_let_him_sleep(open_remote: OpenRemote, server: Server) -> None:
+    files = open_remote()
+    holder = Lease(RemoteLeaseFiles(files, KEY), host=HERE)
+    waiting = Lease(RemoteLeaseFiles(files, KEY), host=ELSEWHERE)
+    assert holder.acquire() is None
+    assert waiting.acquire() is not None
+    tells = server.url.startswith("postgresql")
+    releasing = threading.Timer(0.2, holder.release)
+    releasing.start()
+    begin = time.monotonic()
+    waiting.wait(30.0 if tells else 0.3)
+    assert time.monotonic() - begin < 10
+    releasing.join()
+    waiting.wait(0.0)
+    assert waiting.acquire() is None
+    waiting.release()
+
+
+class Builds:
+    """Counts what is built; a build waits until `may_end`."""
+
+    def __init__(self) -> None:
+        self.built: list[CacheKey] = []
+        self.began, self.may_end = threading.Event(), threading.Event()
+
+    def __call__(self, keys: Sequence[CacheKey]) -> list[Artifact]:
+        self.built += keys
+        self.began.set()
+        assert self.may_end.wait(30)
+        return [Artifact(key.hex.encode(), {}, {"compile": 1.0}) for key in keys]
+
+
+def node(directory: Path, url: str) -> Cache:
+    return Cache(Settings(directory, "readwrite", "compile", remotes=(RemoteURL.of(url),)))
+
+
+def get(cache: Cache, key: CacheKey, builds: Builds) -> bytes:
+    return cache.get_or_build_many([key], builds, lambda _, payload: payload)[key].value
+
+
+def test_of_nodes_that_miss_a_key_at_once_one_builds(server: Server, key: Key, tmp_path: Path) -> None:
+    builds = Builds()
+    with ThreadPoolExecutor(4) as pool:
+        got = [pool.submit(get, node(tmp_path / str(n), server.url), key("once"), builds) for n in range(4)]
+        assert builds.began.wait(30)
+        builds.may_end.set()
+        assert {one.result(30) for one in got} == {key("once").hex.encode()}
+    assert builds.built == [key("once")]
+
+
+def test_who_waits_builds_when_the_server_stops(server: Server, key: Key, tmp_path: Path) -> None:
+    builds, own = Builds(), Builds()
+    own.may_end.set()
+    url = f"{server.url}?timeout=0.3"
+    with ThreadPoolExecutor(2) as pool:
+        first = pool.submit(get, node(tmp_path / "1", url), key("stop"), builds)
+        assert builds.began.wait(30)
+        second = pool.submit(get, node(tmp_path / "2", url), key("stop"), own)
+        time.sleep(0.2)
+        server.pause()
+        try:
+            assert second.result(20) == key("stop").hex.encode()
+            builds.may_end.set()
+            assert first.result(20) == key("stop").hex.encode()
+        finally:
+            server.resume()
+    assert (builds.built, own.built) == ([key("stop")], [key("stop")])
+
+
+def test_a_url_with_write_no_claims_nothing(server: Server, key: Key, tmp_path: Path) -> None:
+    reader = node(tmp_path, f"{server.url}?write=no")
+    assert len(reader._store.claims(key("a"))) == 1  # that of the node
