@@ -13,8 +13,9 @@ from cachegraph.caching.outcome import Correction, Found, Verify
 from cachegraph.caching.records import WRITING, CacheRecords
 from cachegraph.caching.writing import EntryWriter
 from cachegraph.environment import settings_in_force, warn_of_environment
+from cachegraph.errors import CacheMissError, Unfingerprintable
 from cachegraph.forking import momentary_lock
-from cachegraph.key import CacheKey
+from cachegraph.key import CacheKey, check_word
 from cachegraph.logger import logger
 from cachegraph.settings import Settings
 from cachegraph.store.entry import Artifact, Hit, Miss
@@ -33,14 +34,28 @@ _OFF = Miss("disabled", "CACHEGRAPH_MODE is off")
 
 
 class Cache:
-    """A cache in the directory and the mode that `settings` name.
+    """A cache in the directory and the mode that `where` names: settings, or a directory beside the settings
+    of the environment, which also name it if it is None.
 
-    In the mode off, or with `absent`, it is empty and stores nothing; `absent` is then the result of every
-    look-up, and None otherwise. Creating a Cache touches nothing on disk, but for the parent of an index that
-    must lie on this node.
+    An application gives its `namespace`: its entries, and their statistics, are then its own.
+    In the mode off, or with `absent`, the cache is empty and stores nothing; `absent` is then the result of
+    every look-up, and None otherwise. Creating a Cache touches nothing on disk, but for the parent of an
+    index that must lie on this node. Raises ValueError for a namespace that is no word (key.py).
     """
 
-    def __init__(self, settings: Settings, absent: Miss | None = None) -> None:
+    def __init__(
+        self,
+        where: Settings | str | os.PathLike[str] | None = None,
+        absent: Miss | None = None,
+        *,
+        namespace: str = "",
+    ) -> None:
+        if isinstance(where, Settings):
+            settings = where
+        else:
+            settings, absent = settings_in_force(where)
+            warn_of_environment(absent)
+        self.namespace = check_word(namespace) if namespace else ""
         self.settings = settings
         self.absent = absent or (_OFF if settings.mode == "off" else None)
         self._store = _open(settings) if self.absent is None else _no_store(self.absent)
@@ -74,23 +89,47 @@ class Cache:
             self._records.miss(key, found)
         return found
 
+    def key(self, parts: Mapping[str, object], level: str = "entry") -> CacheKey:
+        """Return the key of what `parts` describe, in the namespace of this cache, whatever their order.
+
+        The parts must say everything that the result depends on: inputs, options, releases. Raises
+        Unfingerprintable for a value without a canonical encoding, and ValueError without a namespace.
+        """
+        if not self.namespace:
+            raise ValueError(
+                "making a key of parts: the cache has no namespace; give it one: Cache(namespace=...)"
+            )
+        encoded = {name: _encoded(name, parts[name]) for name in sorted(parts)}
+        return CacheKey.build(f"{self.namespace}/{check_word(level)}", encoded)
+
     def get_or_build(
         self,
-        key: CacheKey,
-        build: Callable[[], Artifact],
+        key: CacheKey | Mapping[str, object],
+        build: Callable[[], Artifact | bytes],
         load: Callable[[bytes], T],
         verify: Callable[[Found[T]], Correction[T] | None] | None = None,
     ) -> Found[T]:
-        """Return the loaded entry of `key`; build and store it first if no entry loads.
+        """Return the loaded entry of `key`, or of the parts that describe it (see the method `key`); build
+        and store it first if no entry loads.
 
-        In the mode verify, `verify` compares some of the hits with a new build; a correction that it returns
-        is used instead of the entry.
+        Parts without a key are a bypass: the result is built, loaded and not stored. In the mode verify,
+        `verify` compares some of the hits with a new build; a correction that it returns is used instead of
+        the entry.
 
         Raises CacheMissError instead of building if settings.on_miss is "error"; what `build` raises; and
         what `load` raises on a new artifact, which is then not stored.
         """
+        if not isinstance(key, CacheKey):
+            try:
+                key = self.key(key)
+            except Unfingerprintable as error:
+                self.bypass(f"{self.namespace}/entry", "unfingerprintable", str(error))
+                return self._built(build, load, str(error))
         many = None if verify is None else lambda _, found: verify(found)
-        return self.get_or_build_many([key], lambda _: [build()], lambda _, payload: load(payload), many)[key]
+        found = self.get_or_build_many(
+            [key], lambda _: [_artifact(build())], lambda _, payload: load(payload), many
+        )
+        return found[key]
 
     def get_or_build_many(
         self,
@@ -161,6 +200,16 @@ class Cache:
         """
         self._writer.replace_suspect(key, artifact, difference)
 
+    def bypass(self, level: str, kind: str, reason: str) -> None:
+        """Count, as `kind`, that something is built at `level` without the cache, for that `reason`.
+
+        Raises CacheMissError if settings.on_miss is "error".
+        """
+        if self.settings.on_miss == "error":
+            raise CacheMissError(level, "none", reason)
+        logger("cachegraph").debug("%s: bypass: %s", level, reason)
+        self.note_bypass(level, kind)
+
     def note_bypass(self, level: str, reason: str) -> None:
         """Count a compilation at `level` that did not use the cache, with the reason."""
         self._records.bypass(level, reason)
@@ -173,6 +222,14 @@ class Cache:
         """
         self._records.flush()
 
+    def _built(
+        self, build: Callable[[], Artifact | bytes], load: Callable[[bytes], T], reason: str
+    ) -> Found[T]:
+        """Return what is built without the cache."""
+        artifact = _artifact(build())
+        with self.holding(artifact.blobs):
+            return Found(load(artifact.payload), "bypass", reason, artifact.seconds, 0.0, {})
+
     def explain(self, key: CacheKey) -> Explanation:
         """Return why `key` is not found now, by the nearest stored key; takes milliseconds.
 
@@ -182,6 +239,20 @@ class Cache:
 
         found = self._lookup.get(key)
         return explain(self._store, key, found if isinstance(found, Miss) else Miss("found", "it is stored"))
+
+
+def _artifact(built: Artifact | bytes) -> Artifact:
+    return built if isinstance(built, Artifact) else Artifact(built)
+
+
+def _encoded(name: str, value: object) -> bytes:
+    from cachegraph.fingerprint.encoding import encode  # the engine encodes its graphs itself
+
+    try:
+        return encode(value)
+    except Unfingerprintable as error:
+        error.inside(f"part {name!r}")
+        raise
 
 
 def _is_stored_in(store: Store) -> Callable[[CacheKey, bool], bool]:

@@ -29,13 +29,15 @@ _PREFIX = "CACHEGRAPH_"
 _noticed: set[str] = set()
 
 
-def settings_in_force() -> tuple[Settings, Miss | None]:
+def settings_in_force(directory: str | os.PathLike[str] | None = None) -> tuple[Settings, Miss | None]:
     """Return the settings that the environment asks for now, and None, or the reason that there is no cache.
 
-    Never raises: a value that is not allowed, or no directory, means no cache.
+    A `directory` takes the place of the environment's. Never raises: a value that is not allowed, or no
+    directory, means no cache.
     """
+    named = {} if directory is None else {VARIABLES["directory"]: os.fspath(directory)}
     try:
-        settings = current_settings()
+        settings = current_settings({**os.environ, **named} if named else None)
     except SettingsError as error:
         return _without_cache(), Miss("bad-setting", str(error))
     except NoDirectoryError as error:

@@ -4,8 +4,12 @@ The canonical encoding of a key (`uint` and `text` as in fingerprint/primitives.
 
     key  := HASH_VERSION(1 byte) text(level) uint(number of parts) part*
     part := text(name) uint(length) canonical encoding of the part
+    level := one of LEVELS | namespace "/" word     namespace, word: 1 to 40 of A-Z a-z 0-9 . _ -
 
-Version history: that of HASH_VERSION, in fingerprint/primitives.py.
+A namespace has the entries of one application: with the level, it is part of every key.
+
+Version history: that of HASH_VERSION, in fingerprint/primitives.py. A level of a namespace is no new version:
+a release that does not know them refuses such a key as it refuses a damaged one.
 
 The form stored for explanations:
 
@@ -27,6 +31,11 @@ _LONGEST = 256 * 2**20
 _LONGEST_NAME, _MOST_NAMES, _LONGEST_NAMES = 60, 20_000, 8 * 2**20
 
 LEVELS = ("function", "op", "kernel", "numba")
+"""The levels of cachegraph's own entries, which are in no namespace."""
+
+_LONGEST_WORD = 40
+_WORD_CHARACTERS = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-")
+_A_LEVEL = f"one of {', '.join(LEVELS)}, or a level of a namespace, such as toyc/program"
 
 SUBJECTS = ("graph", "kernel", "function")
 """The parts that say what is computed; the others say how, by which tools, and for which machine."""
@@ -61,11 +70,9 @@ class CacheKey(NamedTuple):
 
     @classmethod
     def build(cls, level: str, parts: Mapping[str, bytes]) -> CacheKey:
-        """Return the key of `parts` at `level`; raises ValueError for a level that is not one of LEVELS."""
-        if level not in LEVELS:
-            raise ValueError(
-                f"building a cache key: level is {level!r}; it must be one of {', '.join(LEVELS)}"
-            )
+        """Return the key of `parts` at `level`: one of LEVELS, or a level of a namespace; else ValueError."""
+        if not is_level(level):
+            raise ValueError(f"building a cache key: level is {level!r}; it must be {_A_LEVEL}")
         named = tuple(parts.items())
         return cls._of(level, named, b"".join(_pieces(level, named)))
 
@@ -78,8 +85,8 @@ class CacheKey(NamedTuple):
         if version != HASH_VERSION:
             raise reader.error(f"hash version {HASH_VERSION}", f"version {version}")
         level = reader.text()
-        if level not in LEVELS:
-            raise reader.error(f"a level ({', '.join(LEVELS)})", repr(level))
+        if not is_level(level):
+            raise reader.error(f"a level ({_A_LEVEL})", repr(level))
         parts = tuple((reader.text(), reader.bytes()) for _ in range(reader.uint()))
         reader.end()
         if len(dict(parts)) != len(parts):
@@ -104,6 +111,33 @@ class CacheKey(NamedTuple):
     def part_digests(self) -> dict[str, bytes]:
         """The XXH3-128 of each part by name; an explanation compares these of two keys."""
         return {name: digest(part) for name, part in self.parts}
+
+
+def is_level(level: str) -> bool:
+    """Return True for one of LEVELS, and for a level of a namespace: two words with a slash between them."""
+    if level in LEVELS:
+        return True
+    namespace, _, word = level.partition("/")
+    return is_word(namespace) and is_word(word)
+
+
+def is_word(text: str) -> bool:
+    """Return True if `text` can name a namespace, or a level in one."""
+    return 0 < len(text) <= _LONGEST_WORD and _WORD_CHARACTERS.issuperset(text)
+
+
+def check_word(text: str) -> str:
+    """Return `text`; raises ValueError if it cannot name a namespace, or a level in one."""
+    if not is_word(text):
+        raise ValueError(
+            f"naming a namespace or a level: found {text!r}; use 1 to {_LONGEST_WORD} of A-Z a-z 0-9 . _ -"
+        )
+    return text
+
+
+def namespace_of(level: str) -> str:
+    """Return the namespace of a level; empty for one of LEVELS."""
+    return level.partition("/")[0] if "/" in level else ""
 
 
 def compressed(key: CacheKey, level: int = -1) -> bytes:

@@ -12,8 +12,8 @@ from cachegraph.named_tuples import NamedTuple
 
 
 class Counters(NamedTuple):
-    """A snapshot of the counts: per level {"hits": n, "misses": n}; misses, bypasses and failed stores by
-    reason.
+    """A snapshot of the counts: per level {"hits": n, "misses": n}, those of namespaces once they are used;
+    misses, bypasses and failed stores by reason.
 
     `seconds_saved` is the build cost of the hits minus the time to load them, and may be negative;
     `seconds_spent` is the build time of the misses.
@@ -55,8 +55,10 @@ class Tally:
     def snapshot(self) -> Counters:
         """Return the counts as they are now, in a form that does not change."""
         with self._locked():
+            used = sorted({*self._hits, *self._level_misses}.difference(LEVELS))
             levels = {
-                level: {"hits": self._hits[level], "misses": self._level_misses[level]} for level in LEVELS
+                level: {"hits": self._hits[level], "misses": self._level_misses[level]}
+                for level in (*LEVELS, *used)
             }
             return Counters(
                 levels,

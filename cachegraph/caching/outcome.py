@@ -23,13 +23,13 @@ raised."""
 class Found(NamedTuple, Generic[T]):
     """The result of a look-up: the loaded `value` and its origin.
 
-    `reason` is that of the miss, empty on a hit. `seconds` (step -> seconds) is the build cost: recorded on a
-    hit, spent on a miss. `load_seconds` is the time to load. `blobs` (name -> digest, hex) can be read with
-    `read_blob` after a hit.
+    `reason` is that of the miss or of the bypass, empty on a hit. `seconds` (step -> seconds) is the build
+    cost: recorded on a hit, spent on a miss. `load_seconds` is the time to load. `blobs` (name -> digest,
+    hex) can be read with `read_blob` after a hit.
     """
 
     value: T
-    outcome: Literal["hit", "miss"]
+    outcome: Literal["hit", "miss", "bypass"]
     reason: str
     seconds: Mapping[str, float]
     load_seconds: float

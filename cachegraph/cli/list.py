@@ -10,7 +10,16 @@ from typing import Annotated
 
 import typer
 
-from cachegraph.cli.options import DirectoryOption, JsonOption, fail, open_directory, problems_reported
+from cachegraph.cli.options import (
+    DirectoryOption,
+    JsonOption,
+    LevelOption,
+    NamespaceOption,
+    fail,
+    levels_of,
+    open_directory,
+    problems_reported,
+)
 from cachegraph.cli.output import print_json, print_line, print_table
 from cachegraph.store.entry import Entry
 from cachegraph.store.maintenance.directory import ORDERS
@@ -53,14 +62,16 @@ SortOption = Annotated[
 def list_command(
     limit: LimitOption = None,
     sort: SortOption = "used",
+    namespace: NamespaceOption = None,
+    level: LevelOption = None,
     directory: DirectoryOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """List the entries, the last used first; `used` is the time since then."""
     cache = open_directory(directory)
-    unreadable: list[str] = []
+    levels, unreadable = levels_of(namespace, level), list[str]()
     with problems_reported(cache.local):
-        entries = cache.listed(sort, limit, unreadable.append)
+        entries = cache.listed(sort, limit, unreadable.append, levels)
         if as_json:
             print_json(map(describe, entries))
         else:

@@ -14,7 +14,9 @@ import typer
 from cachegraph.cli.output import print_problem
 from cachegraph.environment import unknown_variables
 from cachegraph.errors import NoDirectoryError, SettingsError, StoreError
+from cachegraph.key import LEVELS, is_level, is_word
 from cachegraph.settings import VARIABLES, cache_directory, current_settings
+from cachegraph.store.entry import ALL_LEVELS
 from cachegraph.store.failures import is_damage
 from cachegraph.store.local.store import LocalStore
 from cachegraph.store.maintenance.directory import CacheDirectory
@@ -30,7 +32,31 @@ DirectoryOption = Annotated[
         show_default=f"{VARIABLES['directory']}, or the user's cache directory",
     ),
 ]
+NamespaceOption = Annotated[
+    str | None,
+    typer.Option("--namespace", metavar="NAME", help="Only the entries of this application."),
+]
+LevelOption = Annotated[
+    str | None,
+    typer.Option(
+        "--level",
+        metavar="LEVEL",
+        help=f"Only entries of this level: {', '.join(LEVELS)}, or one of the namespace.",
+    ),
+]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
+
+
+def levels_of(namespace: str | None, level: str | None = None) -> str:
+    """Return the pattern of the levels that the options name; ends the command with code 2 for no level."""
+    if namespace is None:
+        if level is not None and not is_level(level):
+            fail(f"--level: {level!r} is not one of {', '.join(LEVELS)}, nor one of a namespace", code=2)
+        return level or ALL_LEVELS
+    for word in (namespace, *([] if level is None else [level])):
+        if not is_word(word):
+            fail(f"{word!r} cannot name a namespace, or a level in one", code=2)
+    return f"{namespace}/{level or '*'}"
 
 
 def open_directory(directory: Path | None) -> CacheDirectory:

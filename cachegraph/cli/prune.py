@@ -10,9 +10,16 @@ from typing import Annotated
 import typer
 
 from cachegraph.cli.list import SHOWN_DIGITS, LimitOption
-from cachegraph.cli.options import DirectoryOption, JsonOption, open_directory, problems_reported
+from cachegraph.cli.options import (
+    DirectoryOption,
+    JsonOption,
+    LevelOption,
+    NamespaceOption,
+    levels_of,
+    open_directory,
+    problems_reported,
+)
 from cachegraph.cli.output import print_json, print_line, print_table, progress
-from cachegraph.key import LEVELS
 from cachegraph.store.maintenance import pruning
 from cachegraph.store.maintenance.planning import Criteria, Plan, PrunedEntry
 from cachegraph.units import format_age, format_count, format_size, parse_duration, parse_size
@@ -30,12 +37,6 @@ def _duration(text: str) -> float:
         return parse_duration(text)
     except ValueError as error:
         raise typer.BadParameter(str(error)) from None
-
-
-def _level(text: str) -> str:
-    if text not in LEVELS:
-        raise typer.BadParameter(f"{text!r} is not one of {', '.join(LEVELS)}")
-    return text
 
 
 MaxSizeOption = Annotated[
@@ -62,15 +63,6 @@ UnusedForOption = Annotated[
         help="Remove entries not used for this long, e.g. 30d.",
     ),
 ]
-LevelOption = Annotated[
-    str | None,
-    typer.Option(
-        "--level",
-        parser=_level,
-        metavar="|".join(LEVELS),
-        help="Remove only entries of this level; without another option, all of them.",
-    ),
-]
 StaleOption = Annotated[
     bool,
     typer.Option("--stale", help="Remove entries made by other releases than those in use here and now."),
@@ -82,6 +74,7 @@ def prune_command(
     max_size: MaxSizeOption = None,
     older_than: OlderThanOption = None,
     unused_for: UnusedForOption = None,
+    namespace: NamespaceOption = None,
     level: LevelOption = None,
     stale: StaleOption = False,
     dry_run: DryRunOption = False,
@@ -91,9 +84,10 @@ def prune_command(
 ) -> None:
     """Remove what nothing needs and the leftovers of killed processes; with options, entries, too.
 
-    Safe while jobs use the cache.
+    A namespace or a level restricts the other options; alone, all its entries go. Safe while jobs use the
+    cache.
     """
-    criteria = Criteria(max_size, older_than, unused_for, level, stale)
+    criteria = Criteria(max_size, older_than, unused_for, levels_of(namespace, level), stale)
     cache = open_directory(directory)
     with problems_reported(cache.local):
         plans = [pruning.plan(store, time.time(), criteria) for store in cache.stores]

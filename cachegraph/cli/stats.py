@@ -10,7 +10,15 @@ import typer
 from msgspec.structs import asdict
 
 from cachegraph.cli.list import SHOWN_DIGITS, describe
-from cachegraph.cli.options import DirectoryOption, JsonOption, fail, open_directory, problems_reported
+from cachegraph.cli.options import (
+    DirectoryOption,
+    JsonOption,
+    NamespaceOption,
+    fail,
+    levels_of,
+    open_directory,
+    problems_reported,
+)
 from cachegraph.cli.output import print_json, print_line, print_table
 from cachegraph.remote_url import RemoteURL
 from cachegraph.store.entry import Entry
@@ -35,6 +43,7 @@ RemoteOption = Annotated[
 
 def stats_command(
     days: DaysOption = 7,
+    namespace: NamespaceOption = None,
     directory: DirectoryOption = None,
     remote: RemoteOption = "",
     as_json: JsonOption = False,
@@ -44,12 +53,13 @@ def stats_command(
     A shared directory or a server shows what all nodes have logged that may write there.
     """
     since = time.time() - (days - 1) * _SECONDS_PER_DAY
+    wanted = levels_of(namespace)
     if remote:
-        return _stats_of_remote(remote, since, as_json)
+        return _stats_of_remote(remote, since, wanted, as_json)
     cache = open_directory(directory)
     with problems_reported(cache.local):
         logged = cache.logged().totals
-        seen = totals(cache.local.database, since, logged, also=not cache.index_is_elsewhere)
+        seen = totals(cache.local.database, since, logged, not cache.index_is_elsewhere, wanted)
         files = cache.files_held()
         held, size = cache.bytes_in_index() + files.bytes, cache.bytes_on_disk()
     levels = {name: _with_files(level, *files.only.get(name, (0, 0))) for name, level in seen.levels.items()}
@@ -59,7 +69,7 @@ def stats_command(
         _print(str(cache.path), held, size, seen, levels)
 
 
-def _stats_of_remote(url: str, since: float, as_json: bool) -> None:
+def _stats_of_remote(url: str, since: float, wanted: str, as_json: bool) -> None:
     try:
         files = open_files(RemoteURL.of(url))
     except ValueError as error:
@@ -70,7 +80,7 @@ def _stats_of_remote(url: str, since: float, as_json: bool) -> None:
         fail(str(error))
     finally:
         files.close()
-    seen = logged_totals(logged.totals, since)
+    seen = logged_totals(logged.totals, since, wanted)
     levels = {
         name: {field: count for field, count in asdict(level).items() if field not in ("entries", "bytes")}
         for name, level in seen.levels.items()

@@ -21,6 +21,17 @@ def encode(value: object, described: Collection[str] = ()) -> bytes:
     return encoder.encoding
 
 
+def encode_as_read(value: object, described: Collection[str] = ()) -> bytes:
+    """Return the canonical encoding of `value` with all that code which gets it can tell: the order of a
+    dict, the strides of an array, the code of an object's class.
+
+    Raises Unfingerprintable as `encode` does.
+    """
+    encoder = ValueEncoder(described)
+    encoder.definition(value, lambda target, item: target.value(item))
+    return encoder.encoding
+
+
 def fingerprint(value: object) -> bytes:
     """Return the digest of the canonical encoding of `value`: 16 bytes; raises Unfingerprintable."""
     return digest(encode(value))

@@ -16,6 +16,9 @@ INLINE_LIMIT = 64 * 1024
 LARGEST_ENTRY = 64 * 2**20
 """Bytes of an entry without its blobs. A larger one is damaged, so no memory is allocated for it."""
 
+ALL_LEVELS = "*"
+"""The pattern of every level. A level is a pattern of itself, "toyc/*" one of all levels of a namespace."""
+
 NOTHING: Mapping[str, Any] = {}
 """The blobs of an artifact without blobs, and costs that nobody measured. Nothing is added to it."""
 

@@ -10,7 +10,7 @@ from typing import Any
 from sqlalchemy import Select
 
 from cachegraph.named_tuples import NamedTuple
-from cachegraph.store.entry import BlobReference, Entry, check_entry
+from cachegraph.store.entry import ALL_LEVELS, BlobReference, Entry, check_entry
 from cachegraph.store.local import schema
 from cachegraph.store.local.database import Database
 
@@ -40,8 +40,10 @@ class Catalogue:
         """Return every entry, the least recently used first."""
         return [entry_of(row) for row in self._rows(schema.SELECT_ENTRIES, {})]
 
-    def listed(self, order: str, most: int | None, unreadable: Callable[[str], None]) -> Iterator[Entry]:
-        """Yield the first `most` entries (None: all) in `order`, a name in schema.ORDERS.
+    def listed(
+        self, order: str, most: int | None, unreadable: Callable[[str], None], levels: str = ALL_LEVELS
+    ) -> Iterator[Entry]:
+        """Yield the first `most` entries (None: all) of `levels` in `order`, a name in schema.ORDERS.
 
         Rows are read on demand. `unreadable` is called with the fault of each damaged row, which is
         skipped.
@@ -49,8 +51,8 @@ class Catalogue:
         try:
             with self._database.reading() as connection:
                 streamed = connection.execution_options(yield_per=_ROWS_AT_ONCE)
-                limit = {"most": -1 if most is None else most}
-                for row in streamed.execute(schema.SELECT_LISTED[order], limit):
+                given = {"levels": levels, "most": -1 if most is None else most}
+                for row in streamed.execute(schema.SELECT_LISTED[order], given):
                     try:
                         entry = entry_of(row)
                     except sqlite3.DataError as error:

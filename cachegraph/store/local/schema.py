@@ -176,8 +176,12 @@ ORDERS = {
     "uses": entry.c.uses.desc(),
     "key": entry.c.digest.asc(),
 }
+_OF_LEVELS = entry.c.level.op("GLOB")(bindparam("levels"))
 SELECT_LISTED = {
-    name: select(*_entry_columns).order_by(order, entry.c.id.desc()).limit(bindparam("most"))
+    name: select(*_entry_columns)
+    .where(_OF_LEVELS)
+    .order_by(order, entry.c.id.desc())
+    .limit(bindparam("most"))
     for name, order in ORDERS.items()
 }
 """Listings: last used, last made, largest, longest to build, or most used first, or by key."""
@@ -192,24 +196,31 @@ SELECT_REFERENCES_OF = (
     .where(entry.c.digest == bindparam("key"))
     .order_by(blob_reference.c.name)
 )
-SELECT_LEVELS = select(entry.c.level, func.count(), func.sum(literal_column(SIZE, Integer))).group_by(
-    entry.c.level
+SELECT_LEVELS = (
+    select(entry.c.level, func.count(), func.sum(literal_column(SIZE, Integer)))
+    .where(_OF_LEVELS)
+    .group_by(entry.c.level)
 )
-SELECT_ACTIVITY = select(
-    activity.c.level,
-    activity.c.outcome,
-    activity.c.reason,
-    func.sum(activity.c.events),
-    func.sum(activity.c.seconds),
-).group_by(activity.c.level, activity.c.outcome, activity.c.reason)
+_ACTIVITY_OF_LEVELS = activity.c.level.op("GLOB")(bindparam("levels"))
+SELECT_ACTIVITY = (
+    select(
+        activity.c.level,
+        activity.c.outcome,
+        activity.c.reason,
+        func.sum(activity.c.events),
+        func.sum(activity.c.seconds),
+    )
+    .where(_ACTIVITY_OF_LEVELS)
+    .group_by(activity.c.level, activity.c.outcome, activity.c.reason)
+)
 SELECT_DAYS = (
     select(activity.c.day, activity.c.outcome, func.sum(activity.c.events), func.sum(activity.c.seconds))
-    .where(activity.c.day >= bindparam("day"))
+    .where(activity.c.day >= bindparam("day"), _ACTIVITY_OF_LEVELS)
     .group_by(activity.c.day, activity.c.outcome)
 )
 SELECT_UNPROFITABLE = (
     select(*_entry_columns)
-    .where(entry.c.uses > 0, entry.c.load_seconds > entry.c.build_seconds + NOTICED_SECONDS)
+    .where(_OF_LEVELS, entry.c.uses > 0, entry.c.load_seconds > entry.c.build_seconds + NOTICED_SECONDS)
     .order_by(entry.c.uses.desc(), entry.c.id)
     .limit(bindparam("most"))
 )

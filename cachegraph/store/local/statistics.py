@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from datetime import date, timedelta
+from fnmatch import fnmatchcase
 from typing import Any
 
 from msgspec import Struct
 
 from cachegraph.key import LEVELS
 from cachegraph.store.activity import SECONDS_PER_DAY
-from cachegraph.store.entry import Entry
+from cachegraph.store.entry import ALL_LEVELS, Entry
 from cachegraph.store.local import schema
 from cachegraph.store.local.catalogue import entry_of
 from cachegraph.store.local.database import Database
@@ -60,45 +61,62 @@ class Totals(Struct, frozen=True):
 
 
 def totals(
-    database: Database, since: float = 0.0, logged: ActivityTotals | None = None, also: bool = True
+    database: Database,
+    since: float = 0.0,
+    logged: ActivityTotals | None = None,
+    also: bool = True,
+    levels: str = ALL_LEVELS,
 ) -> Totals:
-    """Return the totals from one view of the index, with each day from that of `since` (seconds since 1970).
+    """Return the totals of `levels`, a level or a pattern such as "toyc/*", from one view of the index, with
+    each day from that of `since` (seconds since 1970).
 
     Adds what was `logged` elsewhere; not `also`, if the log has all of the index, and more. Without an
     index all of its totals are zero. Raises sqlite3.Error and OSError.
     """
     try:
         with database.reading() as connection:
-            held = connection.execute(schema.SELECT_LEVELS).all()
-            activity = connection.execute(schema.SELECT_ACTIVITY).all()
-            first_day = {"day": int(since // SECONDS_PER_DAY)}
+            of_levels = {"levels": levels}
+            held = connection.execute(schema.SELECT_LEVELS, of_levels).all()
+            activity = connection.execute(schema.SELECT_ACTIVITY, of_levels).all()
+            first_day = {**of_levels, "day": int(since // SECONDS_PER_DAY)}
             days = connection.execute(schema.SELECT_DAYS, first_day).all()
-            unprofitable = connection.execute(schema.SELECT_UNPROFITABLE, {"most": MOST_UNPROFITABLE}).all()
+            most = {**of_levels, "most": MOST_UNPROFITABLE}
+            unprofitable = connection.execute(schema.SELECT_UNPROFITABLE, most).all()
     except FileNotFoundError:
         held, activity, days, unprofitable = [], [], [], []
     if logged and not also:
         activity, days = [], []
-    more, more_days = _rows(logged or {}, since)
+    more, more_days = _rows(logged or {}, since, levels)
     entries = [entry_of(row) for row in unprofitable]
-    return _totals(held, [*activity, *more], [*days, *more_days], entries)
+    return _totals(_own(levels), held, [*activity, *more], [*days, *more_days], entries)
 
 
-def logged_totals(logged: ActivityTotals, since: float = 0.0) -> Totals:
+def logged_totals(logged: ActivityTotals, since: float = 0.0, levels: str = ALL_LEVELS) -> Totals:
     """Return the totals of use logs alone, with each day from that of `since`; they know no entries."""
-    return _totals([], *_rows(logged, since), [])
+    return _totals(_own(levels), [], *_rows(logged, since, levels), [])
 
 
-def _rows(logged: ActivityTotals, since: float) -> tuple[list[Any], list[Any]]:
+def _own(levels: str) -> list[str]:
+    """Return those of cachegraph's own levels that the pattern names."""
+    return [level for level in LEVELS if fnmatchcase(level, levels)]
+
+
+def _rows(logged: ActivityTotals, since: float, levels: str) -> tuple[list[Any], list[Any]]:
     """Return the rows of SELECT_ACTIVITY and of SELECT_DAYS, not yet summed."""
-    activity = [(*event, *total) for (_, *event), total in logged.items()]
+    counted = [(*event, *total) for event, total in logged.items() if fnmatchcase(event[1], levels)]
     first = int(since // SECONDS_PER_DAY)
-    days = [(day, outcome, *total) for (day, _, outcome, _), total in logged.items() if day >= first]
-    return activity, days
+    days = [(day, outcome, *total) for day, _, outcome, _, *total in counted if day >= first]
+    return [tuple(event) for _, *event in counted], days
 
 
 def _totals(
-    held: Sequence[Any], activity: Sequence[Any], days: Sequence[Any], unprofitable: Sequence[Entry]
+    own: Sequence[str],
+    held: Sequence[Any],
+    activity: Sequence[Any],
+    days: Sequence[Any],
+    unprofitable: Sequence[Entry],
 ) -> Totals:
+    """Return the totals; the levels `own` are among them, used or not."""
     sizes = {level: (entries, size) for level, entries, size in held}
     events: Counter[tuple[str, str]] = Counter()
     seconds: Counter[tuple[str, str]] = Counter()
@@ -115,7 +133,7 @@ def _totals(
             float(seconds[level, "hit"]),
             float(seconds[level, "miss"]),
         )
-        for level in LEVELS
+        for level in (*own, *sorted({*sizes, *(level for level, _ in events)}.difference(own)))
     }
     saved, spent = (
         float(sum(cost for (_, what), cost in seconds.items() if what == outcome))

@@ -13,13 +13,14 @@ import shutil
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
+from fnmatch import fnmatchcase
 from itertools import chain
 from pathlib import Path
 from typing import Any
 
 from cachegraph.errors import StoreError
 from cachegraph.named_tuples import NamedTuple
-from cachegraph.store.entry import Entry, Miss
+from cachegraph.store.entry import ALL_LEVELS, Entry, Miss
 from cachegraph.store.local.connections import path_exists
 from cachegraph.store.local.index import has_entry
 from cachegraph.store.local.sizes import COUNT_BYTES_HELD
@@ -73,16 +74,21 @@ class CacheDirectory:
         return path_exists(self.local.layout.root) or path_exists(SharedLayout(self.path).root)
 
     def listed(
-        self, order: str = "used", most: int | None = None, unreadable: Callable[[str], None] = lambda _: None
+        self,
+        order: str = "used",
+        most: int | None = None,
+        unreadable: Callable[[str], None] = lambda _: None,
+        levels: str = ALL_LEVELS,
     ) -> Iterator[Entry]:
-        """Yield the first `most` entries (None: all) in `order`, a name in ORDERS, each once.
+        """Yield the first `most` entries (None: all) of `levels` in `order`, a name in ORDERS, each once.
 
         Rows of an index are read on demand. `unreadable` is called with the fault of each damaged row. Raises
         sqlite3.Error and OSError.
         """
         if self.shared is None:
-            return self.local.catalogue.listed(order, most, unreadable)
-        every = chain(self.local.catalogue.listed(order, most, unreadable), self._only_in_files())
+            return self.local.catalogue.listed(order, most, unreadable, levels)
+        in_files = (entry for entry in self._only_in_files() if fnmatchcase(entry.level, levels))
+        every = chain(self.local.catalogue.listed(order, most, unreadable, levels), in_files)
         if most is None:
             return iter(sorted(every, key=ORDERS[order]))
         return iter(heapq.nsmallest(most, every, key=ORDERS[order]))

@@ -20,16 +20,12 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from cachegraph.errors import InvalidEncoding
-from cachegraph.fingerprint.encoding import encode
-from cachegraph.key import CacheKey, expanded
 from cachegraph.named_tuples import NamedTuple
 from cachegraph.store.blobs import BlobFile
+from cachegraph.store.entry import ALL_LEVELS
 from cachegraph.store.local.eviction import is_referred_to
 from cachegraph.store.local.sizes import COUNT_BLOB_BYTES
 from cachegraph.store.paths import CLEARING_PREFIX
-from cachegraph.store.record import RECORD_FORMAT
-from cachegraph.toolchain import toolchain
 from cachegraph.units import format_duration, format_size
 
 Advance = Callable[[int], None]
@@ -44,14 +40,14 @@ class Criteria(Struct, frozen=True):
     """The entries to prune.
 
     Those are the least valuable beyond `max_size` bytes, and those made `older_than` seconds ago,
-    not used for `unused_for` seconds, or `stale`. `level` restricts all of these to entries of one
-    level; with `level` alone, all entries of that level go.
+    not used for `unused_for` seconds, or `stale`. `levels`, a level or a pattern such as "toyc/*",
+    restricts all of these to entries of these levels; with `levels` alone, all of these go.
     """
 
     max_size: int | None = None
     older_than: float | None = None
     unused_for: float | None = None
-    level: str | None = None
+    levels: str = ALL_LEVELS
     stale: bool = False
 
     def conditions(self, now: float) -> Iterator[tuple[str, tuple[object, ...], str]]:
@@ -65,8 +61,8 @@ class Criteria(Struct, frozen=True):
         if self.stale:
             yield "is_stale", (), "pruned: made by other releases than those in use now"
         alone = self.max_size is None and self.older_than is None and self.unused_for is None
-        if self.level and alone and not self.stale:
-            yield "TRUE", (), f"pruned: level {self.level}"
+        if self.levels != ALL_LEVELS and alone and not self.stale:
+            yield "TRUE", (), f"pruned: level {self.levels}"
 
     @property
     def size_reason(self) -> str:
@@ -138,12 +134,12 @@ _SELECT_UNNEEDED = """
 """
 _ORDER = "worth, last_used, digest"
 _SELECT_BY_WORTH = f"""
-    SELECT {_ORDER}, id FROM item WHERE why IS NULL AND level = coalesce(?, level) AND (referrers > 0) = ?
+    SELECT {_ORDER}, id FROM item WHERE why IS NULL AND level GLOB ? AND (referrers > 0) = ?
     ORDER BY {_ORDER}
 """
 _SELECT_RELEASED = f"""
     SELECT {_ORDER}, id FROM item
-    WHERE digest = ? AND referrers <= 0 AND why IS NULL AND level = coalesce(?, level)
+    WHERE digest = ? AND referrers <= 0 AND why IS NULL AND level GLOB ?
 """
 _SELECT_PRUNED = """
     SELECT digest, level, bytes, taken, last_used, summary, why FROM item
@@ -168,7 +164,7 @@ class Contents(Struct, frozen=True):
 
 def make_plan(contents: Contents, now: float, criteria: Criteria) -> Plan:
     """Return what to remove of `contents`, a snapshot taken at `now` (seconds since 1970)."""
-    books = _Books(contents.books, criteria.level)
+    books = _Books(contents.books, criteria.levels)
     before = books.held
     books.remove_asked(criteria, now)
     if contents.knows_uses:
@@ -182,17 +178,6 @@ def make_plan(contents: Contents, now: float, criteria: Criteria) -> Plan:
         elif file.digest and file.changed < now - contents.grace_seconds and not books.refers_to(file.digest):
             needless.append(file)
     return Plan(books.pruned(), [*needless, *freed], contents.leftovers, before, books.held)
-
-
-def is_stale(compressed_encoding: bytes, record_format: int) -> bool:
-    """Return True if another release of cachegraph or the toolchain made the entry: it is never hit."""
-    if record_format != RECORD_FORMAT:
-        return True
-    try:
-        key = CacheKey.parse(expanded(compressed_encoding))
-    except InvalidEncoding:  # of another HASH_VERSION, or damaged: no look-up finds it
-        return True
-    return dict(key.parts).get("toolchain", encode(toolchain())) != encode(toolchain())
 
 
 def leftover_files(files: Iterable[Path], before: float) -> Iterator[Leftover]:
@@ -216,10 +201,10 @@ def half_cleared(directory: Path, before: float) -> Iterator[Leftover]:
 class _Books:
     """The references among entries and blobs, updated as entries are chosen; `held` bytes stay."""
 
-    def __init__(self, connection: sqlite3.Connection, level: str | None) -> None:
+    def __init__(self, connection: sqlite3.Connection, levels: str) -> None:
         self.freed: set[str] = set()
         self._connection = connection
-        self._level = level
+        self._levels = levels
         self._waiting: list[_Rank] = []
         self._references_left: dict[bytes, int] = {}
         self.held = self._number("SELECT coalesce(sum(bytes), 0) FROM item") + self._number(COUNT_BLOB_BYTES)
@@ -227,9 +212,9 @@ class _Books:
     def remove_asked(self, criteria: Criteria, now: float) -> None:
         """Choose the entries that `criteria` name, except by size."""
         for condition, parameter, why in criteria.conditions(now):
-            where = f"why IS NULL AND level = coalesce(?, level) AND {condition}"
+            where = f"why IS NULL AND level GLOB ? AND {condition}"
             chosen = self._connection.execute(
-                f"SELECT id FROM item WHERE {where} ORDER BY last_used, digest", (self._level, *parameter)
+                f"SELECT id FROM item WHERE {where} ORDER BY last_used, digest", (self._levels, *parameter)
             ).fetchall()
             for (number,) in chosen:
                 self._remove(number, why)
@@ -246,7 +231,7 @@ class _Books:
         for are_referred_to in (False, True):
             self._waiting = []
             # SQLite sorts before it returns the first row, so removals meanwhile do not change the order.
-            ranks = self._connection.execute(_SELECT_BY_WORTH, (self._level, are_referred_to))
+            ranks = self._connection.execute(_SELECT_BY_WORTH, (self._levels, are_referred_to))
             for rank in self._with_released(ranks, released_first=are_referred_to):
                 if self.held <= size:
                     return
@@ -289,7 +274,7 @@ class _Books:
     def _release(self, digest: bytes) -> None:
         """Count one referrer of an entry less; an entry without referrers waits for its turn."""
         self._connection.execute("UPDATE item SET referrers = referrers - 1 WHERE digest = ?", (digest,))
-        for rank in self._connection.execute(_SELECT_RELEASED, (digest, self._level)):
+        for rank in self._connection.execute(_SELECT_RELEASED, (digest, self._levels)):
             heapq.heappush(self._waiting, rank)
 
     def _release_blob(self, blob: bytes, size: int) -> None:

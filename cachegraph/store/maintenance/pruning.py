@@ -38,10 +38,10 @@ from cachegraph.store.maintenance.planning import (
     Leftover,
     Plan,
     half_cleared,
-    is_stale,
     leftover_files,
     make_plan,
 )
+from cachegraph.store.maintenance.staleness import is_stale
 from cachegraph.store.paths import DAMAGED_SUFFIX, TEMPORARY_PREFIX
 from cachegraph.store.shared.store import SharedStore, files_in
 from cachegraph.store.shared.without_index import StoredFile

@@ -363,7 +363,7 @@ def test_prune_of_stale_entries_keeps_those_of_this_release(
     run: Run, filled: dict[str, CacheKey], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert run("prune", "--stale", "--json").json["entries"] == []
-    monkeypatch.setattr("cachegraph.store.maintenance.planning.RECORD_FORMAT", 99)
+    monkeypatch.setattr("cachegraph.store.maintenance.staleness.RECORD_FORMAT", 99)
     assert len(run("prune", "--stale", "--json").json["entries"]) == 3
 
 

@@ -238,7 +238,7 @@ def test_stale_entries_are_those_of_another_toolchain_format_or_hash_version(
     with monkeypatch.context() as newer:
         newer.setattr("cachegraph.key.HASH_VERSION", 99)
         assert len(stale()) == 3
-    monkeypatch.setattr("cachegraph.store.maintenance.planning.RECORD_FORMAT", 99)
+    monkeypatch.setattr("cachegraph.store.maintenance.staleness.RECORD_FORMAT", 99)
     assert len(stale()) == 3
 
 

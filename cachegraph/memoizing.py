@@ -1,0 +1,219 @@
+"""Memoized functions: a call is an entry, found by the function's code and its arguments.
+
+    level  := namespace "/call"
+    key    := scheme function arguments packages python
+    scheme := the number of the version below
+    function := its canonical encoding (fingerprint/)
+    arguments := that of the dict of them by the names of parameters, as code reads it: with the order of
+                 dicts, the strides of arrays, the code of classes
+    packages := the release of each package that the function trusts
+    entry  := the pickled result (pickling/); its large arrays are blobs
+
+The key is made again after the call: a call that changes its arguments, or what its code reads, is not
+stored.
+
+Version history
+    1  the first
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Sequence
+from typing import Any, Generic, ParamSpec, TypeVar, overload
+
+from cachegraph.cache import Artifact, Cache, Correction, Found, default_cache
+from cachegraph.errors import CachegraphError, Unfingerprintable
+from cachegraph.fingerprint import encode, register_encoder
+from cachegraph.fingerprint.encoding import encode_as_read
+from cachegraph.fingerprint.external_state import refuse_external_state
+from cachegraph.fingerprint.origin import origin_of
+from cachegraph.fingerprint.releases import package_version
+from cachegraph.key import CacheKey, check_word
+from cachegraph.logger import logger
+from cachegraph.pickling import Unpicklable, dumps, loads
+from cachegraph.toolchain import toolchain
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+_SCHEME = 1
+_LEVEL = "call"
+_PLAIN = ("collections", "datetime", "decimal", "fractions", "uuid")
+"""Modules of Python whose classes results may hold: they hold values, and read nothing."""
+
+
+@overload
+def memoize(function: Callable[P, R], /) -> MemoizedFunction[P, R]: ...
+@overload
+def memoize(
+    *, namespace: str = "", packages: Sequence[str] = (), cache: Cache | None = None
+) -> Callable[[Callable[P, R]], MemoizedFunction[P, R]]: ...
+def memoize(
+    function: Callable[P, R] | None = None,
+    /,
+    *,
+    namespace: str = "",
+    packages: Sequence[str] = (),
+    cache: Cache | None = None,
+) -> MemoizedFunction[P, R] | Callable[[Callable[P, R]], MemoizedFunction[P, R]]:
+    """Return `function`, which then finds the results of earlier calls, of other processes too, in the cache.
+
+    A call is known by the code of the function, with all that it reaches, and by its arguments. A function
+    whose code may read a file, a clock, the environment or random state is not cached, and so is one that
+    changes its arguments: it runs, and the bypass is counted. `packages` names packages of which that is not
+    asked, because they compute from their arguments alone; results may hold objects of their classes, and of
+    the function's own package. Results are copies, on the first call, too.
+
+    The entries are in `namespace` (by default the name of the function's package) of `cache` (by default the
+    cache that the settings name at each call). Raises ValueError for a namespace that is no word.
+    """
+    if function is None:
+        return lambda given: MemoizedFunction(given, namespace, packages, cache)
+    return MemoizedFunction(function, namespace, packages, cache)
+
+
+class MemoizedFunction(Generic[P, R]):
+    """A function whose calls are entries of a cache, at `level`; `__wrapped__` is the function itself."""
+
+    def __init__(
+        self, function: Callable[P, R], namespace: str, packages: Sequence[str], cache: Cache | None
+    ) -> None:
+        functools.update_wrapper(self, function)
+        self.name = function.__qualname__
+        own = function.__module__.partition(".")[0]
+        self.__wrapped__ = function
+        self.level = f"{check_word(namespace or (cache.namespace if cache else '') or own)}/{_LEVEL}"
+        self.packages = tuple(dict.fromkeys((own, *packages)))
+        self._cache = cache
+        self._signature = inspect.signature(function)
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
+        cache = self._cache or default_cache()
+        bound = self._bound(args, kwargs)
+        try:
+            key = self.key_of(bound)
+        except Exception as error:  # objects of users may raise anything when they are looked at
+            cache.bypass(self.level, "unfingerprintable", str(error))
+            return self.__wrapped__(*args, **kwargs)
+        return _Call(self, cache, key, bound).run()
+
+    def __get__(self, instance: object, owner: type | None = None) -> Callable[..., R]:
+        """Return the method of `instance`, which is then the first argument."""
+        return self if instance is None else functools.partial(self, instance)  # type: ignore[arg-type]
+
+    def key(self, *args: P.args, **kwargs: P.kwargs) -> CacheKey:
+        """Return the key of a call; raises Unfingerprintable, and TypeError for arguments that do not fit."""
+        return self.key_of(self._bound(args, kwargs))
+
+    def _bound(self, args: Any, kwargs: Any) -> inspect.BoundArguments:
+        bound = self._signature.bind(*args, **kwargs)
+        bound.apply_defaults()
+        return bound
+
+    def key_of(self, bound: inspect.BoundArguments) -> CacheKey:
+        """Return the key of a call with these arguments; raises Unfingerprintable."""
+        call = functools.partial(self.__wrapped__, *bound.args, **bound.kwargs)
+        refuse_external_state([call], {}, (*self._trusted_code(), __package__))
+        described = (__package__,)  # by the scheme: other memoized functions are known by what they wrap
+        parts = {
+            "scheme": encode(_SCHEME),
+            "function": encode(self.__wrapped__, described),
+            "arguments": encode_as_read(bound.arguments, described),
+            "packages": encode({name: _release(name) for name in self.packages}),
+            "python": encode(toolchain()["python"]),
+        }
+        return CacheKey.build(self.level, parts)
+
+    def _trusted_code(self) -> tuple[str, ...]:
+        """Return the packages whose code is not searched; its own is, unless it is an installed release."""
+        own, *others = self.packages
+        return tuple(others) if origin_of(own, ()) == "followed" else self.packages
+
+
+class _NotStored(Exception):
+    """The result of a call that cannot be stored, and why."""
+
+    def __init__(self, value: Any, kind: str, reason: str) -> None:
+        super().__init__(reason)
+        self.value = value
+        self.kind = kind
+
+
+class _Call(Generic[R]):
+    """One call of a memoized function in a cache."""
+
+    def __init__(
+        self, memoized: MemoizedFunction[Any, R], cache: Cache, key: CacheKey, bound: inspect.BoundArguments
+    ) -> None:
+        self._memoized = memoized
+        self._cache = cache
+        self._key = key
+        self._bound = bound
+        self._computed: list[R] = []
+
+    def run(self) -> R:
+        """Return the stored result, or compute and store it."""
+        try:
+            return self._cache.get_or_build(self._key, self._build, self._load, self._verify).value
+        except _NotStored as refused:
+            logger("cachegraph").debug("a call of %s is not stored: %s", self._memoized.name, refused)
+            self._cache.note_bypass(self._key.level, refused.kind)
+            value: R = refused.value
+            return value
+
+    def _build(self) -> Artifact:
+        value = self._memoized.__wrapped__(*self._bound.args, **self._bound.kwargs)
+        self._computed = [value]
+        if self._key_now() != self._key:
+            raise _NotStored(value, "changed", "it changed its arguments, or what its code reads")
+        blobs: dict[str, bytes] = {}
+        try:
+            payload = dumps(value, blobs=blobs)
+        except Unpicklable as error:
+            raise _NotStored(value, "unpicklable", str(error)) from error
+        return Artifact(payload, blobs, summary=self._memoized.name)
+
+    def _key_now(self) -> CacheKey | None:
+        try:
+            return self._memoized.key_of(self._bound)
+        except Exception:  # as in a call
+            return None
+
+    def _load(self, payload: bytes) -> R:
+        trusted = (*self._memoized.packages, *_PLAIN)
+        try:
+            value: R = loads(payload, trusted, read_blob=self._cache.read_blob)
+        except CachegraphError as error:
+            if self._computed:
+                raise _NotStored(self._computed[0], "unpicklable", str(error)) from error
+            raise
+        return value
+
+    def _verify(self, found: Found[R]) -> Correction[R] | None:
+        """Call the function again; return a correction if its result has another encoding."""
+        artifact = self._build()
+        value = self._load(artifact.payload)
+        if _encoding(value) == _encoding(found.value):
+            return None
+        return Correction(f"another result of {self._memoized.name}", artifact, value)
+
+
+def _encoding(value: object) -> bytes:
+    """Return the canonical encoding of a result, or its pickle if it has none."""
+    try:
+        return encode(value)
+    except Unfingerprintable:
+        return dumps(value)
+
+
+def _release(package: str) -> str:
+    """Return the installed release of a package; empty for a module that is of none."""
+    try:
+        return package_version(package)
+    except ImportError:
+        return ""
+
+
+register_encoder(MemoizedFunction, lambda encoder, memoized: encoder.value(memoized.__wrapped__))
