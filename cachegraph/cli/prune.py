@@ -8,6 +8,7 @@ from itertools import islice
 from typing import Annotated
 
 import typer
+from msgspec.structs import replace
 
 from cachegraph.cli.list import SHOWN_DIGITS, LimitOption
 from cachegraph.cli.options import (
@@ -15,13 +16,15 @@ from cachegraph.cli.options import (
     JsonOption,
     LevelOption,
     NamespaceOption,
+    fail,
     levels_of,
     open_directory,
     problems_reported,
 )
 from cachegraph.cli.output import print_json, print_line, print_table, progress
+from cachegraph.cli.what_if import show_what_if
 from cachegraph.store.maintenance import pruning
-from cachegraph.store.maintenance.planning import Criteria, Plan, PrunedEntry
+from cachegraph.store.maintenance.planning import NEEDLESS_ONLY, Criteria, Plan, PrunedEntry
 from cachegraph.units import format_age, format_count, format_size, parse_duration, parse_size
 
 
@@ -40,13 +43,18 @@ def _duration(text: str) -> float:
 
 
 MaxSizeOption = Annotated[
-    int | None,
+    list[int] | None,
     typer.Option(
         "--max-size",
         parser=_size,
         metavar="SIZE",
-        help="Remove the entries that save the fewest seconds a byte until this much is left, e.g. 5GB.",
+        help="Remove the entries that save the fewest seconds a byte until this much is left, e.g. 5GB. "
+        "With --what-if, give it as often as you like.",
     ),
+]
+WhatIfOption = Annotated[
+    bool,
+    typer.Option("--what-if", help="Show what each --max-size would have cost until now; remove nothing."),
 ]
 OlderThanOption = Annotated[
     float | None,
@@ -78,6 +86,7 @@ def prune_command(
     level: LevelOption = None,
     stale: StaleOption = False,
     dry_run: DryRunOption = False,
+    as_what_if: WhatIfOption = False,
     limit: LimitOption = None,
     directory: DirectoryOption = None,
     as_json: JsonOption = False,
@@ -87,7 +96,15 @@ def prune_command(
     A namespace or a level restricts the other options; alone, all its entries go. Safe while jobs use the
     cache.
     """
-    criteria = Criteria(max_size, older_than, unused_for, levels_of(namespace, level), stale)
+    sizes = max_size or []
+    criteria = Criteria(
+        sizes[0] if sizes else None, older_than, unused_for, levels_of(namespace, level), stale
+    )
+    if as_what_if:
+        _refuse_criteria(criteria)
+        return show_what_if(open_directory(directory), sizes, as_json)
+    if len(sizes) > 1:
+        fail("several sizes make sense with --what-if only", code=2)
     cache = open_directory(directory)
     with problems_reported(cache.local):
         plans = [pruning.plan(store, time.time(), criteria) for store in cache.stores]
@@ -100,6 +117,11 @@ def prune_command(
         print_json(_document(chosen, dry_run))
     else:
         _print(chosen, dry_run, limit)
+
+
+def _refuse_criteria(criteria: Criteria) -> None:
+    if replace(criteria, max_size=None) != NEEDLESS_ONLY:
+        fail("--what-if judges sizes: no other criterion can be given", code=2)
 
 
 def _document(plan: Plan, dry_run: bool) -> dict[str, object]:

@@ -74,6 +74,39 @@ def test_hits_of_every_node_are_counted(run: Callable[..., Any], shared: SharedS
     assert listed == {KEYS["there"].hex: 4, KEYS["both"].hex: 0}
 
 
+def test_what_a_limit_would_have_cost_is_shown_for_the_uses_of_every_node(
+    run: Callable[..., Any], shared: SharedStore, tmp_path: Path
+) -> None:
+    assert "no uses are recorded" in said(shared, "--what-if")
+    for node in ("first", "second", "third"):
+        cache = Cache(Settings(tmp_path / node, "readwrite", "compile", shared.layout.directory))
+        cache.lookup(KEYS["there"])
+        cache.flush()
+    shown = run("prune", "--what-if", "--max-size", "1kB", "--max-size", "1GB")
+    assert shown["limits"] == [
+        {"max_size": 1000, "misses": 2, "seconds": 4.0},
+        {"max_size": 1_000_000_000, "misses": 0, "seconds": 0.0},
+    ]
+    assert (shown["first_uses"], shown["reuses"]) == (1, 2)
+    assert "2   100.0 %              4 s" in said(shared, "--what-if", "--max-size", "1kB")
+    assert len(said(shared, "--what-if").splitlines()) == 9, "without limits, parts of what is held"
+
+
+@pytest.mark.parametrize("arguments", [("--max-size", "1kB", "--max-size", "2kB"), ("--what-if", "--stale")])
+def test_sizes_and_criteria_that_make_no_sense_together_are_refused(
+    arguments: tuple[str, ...], shared: SharedStore
+) -> None:
+    refused = CliRunner().invoke(app, ["prune", *arguments, "--dir", str(shared.layout.directory)])
+    assert refused.exit_code == 2
+    assert "--what-if" in refused.stderr
+
+
+def said(shared: SharedStore, *arguments: str) -> str:
+    result = CliRunner().invoke(app, ["prune", *arguments, "--dir", str(shared.layout.directory)])
+    assert result.exit_code == 0, result.output
+    return result.stdout
+
+
 def test_what_is_in_the_index_and_in_files_is_listed_once(
     run: Callable[..., Any], shared: SharedStore
 ) -> None:
