@@ -5,6 +5,7 @@
     postgresql://USER@HOST/DATABASE     PostgreSQL; with ?content=s3://BUCKET/PREFIX, files above 64 KiB
                                         are in that bucket
     https://HOST/PATH, http://          files of a web server, read only
+    bundle:/PATH                        a bundle (`cachegraph export`), read only; spaces are %20
 
 Every URL takes ?write=no (read only) and ?timeout=SECONDS, the longest wait for one answer (default 5).
 All other options belong to the server's own URL.
@@ -17,8 +18,8 @@ from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 from cachegraph.named_tuples import NamedTuple
 from cachegraph.units import parse_duration
 
-READ_ONLY = frozenset({"http", "https"})
-SCHEMES = ("s3", "redis", "rediss", "postgresql", "https", "http")
+READ_ONLY = frozenset({"http", "https", "bundle"})
+SCHEMES = ("s3", "redis", "rediss", "postgresql", "https", "http", "bundle")
 TIMEOUT = 5.0
 _YES_NO = {"yes": True, "no": False}
 
@@ -42,7 +43,10 @@ class RemoteURL(NamedTuple):
         split = urlsplit(text)
         if split.scheme not in SCHEMES:
             raise ValueError(f"the scheme is {split.scheme!r}; it must be one of {', '.join(SCHEMES)}")
-        if not split.hostname:
+        if split.scheme == "bundle":
+            if split.netloc or not split.path.startswith("/"):
+                raise ValueError("bundle needs an absolute path: bundle:/PATH")
+        elif not split.hostname:
             raise ValueError(f"{split.scheme} needs a host")
         split.port  # noqa: B018 (raises ValueError for a port that is none)
         options = dict(parse_qsl(split.query, keep_blank_values=True))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from cachegraph.cli import clear, dir_and_key, doctor, list, prune, show, stats, verify, why_miss
+from cachegraph.cli import bundles, clear, dir_and_key, doctor, list, prune, show, stats, verify, why_miss
 
 app = typer.Typer(
     name="cachegraph",
@@ -22,5 +22,7 @@ app.command("why-miss")(why_miss.why_miss_command)
 app.command("prune")(prune.prune_command)
 app.command("verify")(verify.verify_command)
 app.command("doctor")(doctor.doctor_command)
+app.command("export")(bundles.export_command)
+app.command("import")(bundles.import_command)
 app.command("key")(dir_and_key.key_command)
 app.command("clear")(clear.clear_command)

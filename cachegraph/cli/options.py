@@ -15,7 +15,7 @@ from cachegraph.cli.output import print_problem
 from cachegraph.environment import unknown_variables
 from cachegraph.errors import NoDirectoryError, SettingsError, StoreError
 from cachegraph.key import LEVELS, is_level, is_word
-from cachegraph.settings import VARIABLES, cache_directory, current_settings
+from cachegraph.settings import VARIABLES, Settings, cache_directory, current_settings
 from cachegraph.store.entry import ALL_LEVELS
 from cachegraph.store.failures import is_damage
 from cachegraph.store.local.store import LocalStore
@@ -86,6 +86,16 @@ def _advice(path: Path) -> str:
 
 def open_placement(directory: Path | None) -> Placement:
     """Return the tiers of the cache in `directory`, or of the one that the settings name, in any mode."""
+    settings = read_settings(directory)
+    assert settings.directory is not None
+    return place(settings.directory, None if directory else settings.shared_directory, settings.trust)
+
+
+def read_settings(directory: Path | None) -> Settings:
+    """Return the settings in any mode, with `directory` in place of theirs if it is given.
+
+    Ends the command with code 2 if they are wrong.
+    """
     for text in unknown_variables():
         print_problem(text)
     environ = dict(os.environ)
@@ -93,8 +103,7 @@ def open_placement(directory: Path | None) -> Placement:
         environ[VARIABLES["directory"]] = os.fspath(directory)
     try:
         settings = current_settings(environ)
-        chosen = settings.directory or Path(cache_directory(environ))
-        return place(chosen, None if directory else settings.shared_directory, settings.trust)
+        return settings._replace(directory=settings.directory or Path(cache_directory(environ)))
     except (SettingsError, NoDirectoryError) as error:
         fail(str(error), code=2)
 

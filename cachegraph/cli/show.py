@@ -12,9 +12,10 @@ from cachegraph.cli.list import describe
 from cachegraph.cli.options import DirectoryOption, JsonOption, fail, open_directory, problems_reported
 from cachegraph.cli.output import print_json, print_line, print_table
 from cachegraph.errors import InvalidEncoding
-from cachegraph.key import CacheKey, expanded
+from cachegraph.key import CacheKey
 from cachegraph.store.entry import BlobReference, Entry, Miss
 from cachegraph.store.maintenance.directory import CacheDirectory
+from cachegraph.store.maintenance.whole_entries import stored_key
 from cachegraph.store.shared.without_index import StoredFile
 from cachegraph.units import format_ago, format_count, format_seconds, format_size
 
@@ -55,14 +56,10 @@ def _only(found: Sequence[bytes], prefix: str, cache: CacheDirectory) -> bytes:
 
 
 def _stored_key(found: StoredFile) -> CacheKey:
-    entry = found.entry
     try:
-        parsed = CacheKey.parse(expanded(found.encoding))
+        return stored_key(found)
     except InvalidEncoding as error:
-        fail(f"the encoding of key {entry.hex} is damaged: {error}")
-    if parsed.digest != entry.digest:
-        fail(f"the encoding of key {entry.hex} is damaged: it is that of {parsed.hex}")
-    return parsed
+        fail(f"the encoding of key {found.entry.hex} is damaged: {error}")
 
 
 def _document(entry: Entry, references: Sequence[BlobReference], key: CacheKey) -> dict[str, object]:

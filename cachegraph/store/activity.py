@@ -48,11 +48,15 @@ class Missed(NamedTuple):
 
 
 class Batch(NamedTuple):
-    """Counts to add to the index: uses by key digest, totals by event, and misses by key digest."""
+    """Counts to add to the index: uses by key digest, totals by event, and misses by key digest.
+
+    `began` is the time (seconds since 1970) since when this process counts.
+    """
 
     uses: dict[bytes, Use]
     totals: dict[Event, Total]
     misses: dict[bytes, Missed]
+    began: float
 
 
 class Activity:
@@ -92,7 +96,7 @@ class Activity:
         """Return the counts since the last call."""
         with self._locked():
             batch = self._batch
-            self._batch = Batch({}, {}, {})
+            self._batch = Batch({}, {}, {}, batch.began)
             return batch
 
     def _add(self, event: Event, seconds: float) -> None:
@@ -108,4 +112,4 @@ class Activity:
     def _begin(self) -> None:
         self._pid = os.getpid()
         self._lock = threading.RLock()  # reentrant: a signal handler may count too
-        self._batch = Batch({}, {}, {})
+        self._batch = Batch({}, {}, {}, time.time())

@@ -67,6 +67,7 @@ def install(*, backend: str | None = None, force: bool = False, large_constants:
     Raises UnknownBackend, and UnsupportedPyTensor for a PyTensor that the adapter does not know, or whose
     makers are not as it knows them; not with `force`. Nothing is installed then.
     """
+    import_module("pytensor")  # with CACHEGRAPH_PYTENSOR (activation.py), its import installs
     if not _before and not force:
         _refuse_unknown()
     mode = add_mode(backend) if backend not in (None, NUMBA) else None

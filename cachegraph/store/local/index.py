@@ -17,6 +17,7 @@ from cachegraph.key import CacheKey, compressed
 from cachegraph.store.activity import SECONDS_PER_DAY, Batch, Missed
 from cachegraph.store.entry import LARGEST_ENTRY
 from cachegraph.store.local.connections import open_for_update
+from cachegraph.store.local.runs import note_run
 
 SelectOne = Callable[[str, tuple[object, ...]], tuple[Any, ...] | None]
 """Runs a statement with its parameters and returns the first row, or None: Database.select_one."""
@@ -118,6 +119,7 @@ def add_counts(path: Path, batch: Batch) -> bool:
         connection.execute("BEGIN IMMEDIATE")
         connection.executemany(_COUNT_USE, uses)
         connection.executemany(_COUNT_ACTIVITY, totals)
+        note_run(connection, batch.began)
         for missed in batch.misses.values():
             connection.execute(_KEEP_MISS, _miss_row(connection, missed))
         if batch.misses:

@@ -130,6 +130,14 @@ reference = Table(
     Index("reference_by_digest", "digest"),
 )
 
+run = Table(
+    "run",
+    metadata,
+    Column("began", REAL, primary_key=True, nullable=False),
+    Column("process", Integer, primary_key=True, nullable=False),
+    Column("ended", REAL, nullable=False),
+)
+
 eviction = Table(
     "eviction",
     metadata,

@@ -12,6 +12,10 @@ def open_files(url: RemoteURL) -> RemoteFiles:
         from cachegraph.store.remote.web_files import WebFiles
 
         return WebFiles(url)
+    if url.scheme == "bundle":
+        from cachegraph.store.remote.bundle_files import BundleFiles
+
+        return BundleFiles(url)
     if url.scheme == "s3":
         from cachegraph.store.remote.s3_files import S3Files
 

@@ -91,13 +91,23 @@ class RemoteStore(StoreWithoutIndex):
         """Yield the content of every readable entry file, in no order."""
         for file in self.files.listed(f"{ENTRIES}/"):
             name = file.name.rpartition("/")[2]
-            found = self._read_entry(name) if is_key(name) else None
+            found = self._readable(name) if is_key(name) else None
             if found is not None:
                 yield found
 
+    def read_entry(self, key_hex: str) -> StoredFile | Miss:
+        """Return the content of the file of a key, or why it is none. Raises Untrusted."""
+        content = self._content(key_hex)
+        found = read_description(content, bytes.fromhex(key_hex))
+        if isinstance(found, Miss):
+            return found
+        entry = found.entry._replace(stored_size=len(content))
+        blobs = [BlobReference(name, digest, named_length(digest)) for name, digest in found.blobs.items()]
+        return StoredFile(entry, blobs, found.references, found.encoding)
+
     def renew(self, key: CacheKey) -> StoredFile | None:
         """Return the content of the file of `key`, or None. Never raises. The server keeps its own times."""
-        return self._read_entry(key.hex)
+        return self._readable(key.hex)
 
     def add_counts(self, batch: Batch) -> bool:
         """Report what processes of this node used since the last report; return False if nothing was sent.
@@ -132,17 +142,12 @@ class RemoteStore(StoreWithoutIndex):
         """Close the connections of this process; the next use opens them again."""
         self.files.close()
 
-    def _read_entry(self, key_hex: str) -> StoredFile | None:
+    def _readable(self, key_hex: str) -> StoredFile | None:
         try:
-            content = self._content(key_hex)
+            found = self.read_entry(key_hex)
         except (OSError, MemoryError):  # removed meanwhile, unreadable, or of a stranger
             return None
-        found = read_description(content, bytes.fromhex(key_hex))
-        if isinstance(found, Miss):
-            return None
-        entry = found.entry._replace(stored_size=len(content))
-        blobs = [BlobReference(name, digest, named_length(digest)) for name, digest in found.blobs.items()]
-        return StoredFile(entry, blobs, found.references, found.encoding)
+        return found if isinstance(found, StoredFile) else None
 
     def _content(self, key_hex: str) -> bytes:
         """Return an entry file. Raises OSError, and Untrusted unless a trusted signer published it there."""
