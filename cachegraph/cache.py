@@ -207,12 +207,11 @@ class Cache:
         """
         if self.settings.on_miss == "error":
             raise CacheMissError(level, "none", reason)
-        logger("cachegraph").debug("%s: bypass: %s", level, reason)
-        self.note_bypass(level, kind)
+        self.note_bypass(level, kind, reason)
 
-    def note_bypass(self, level: str, reason: str) -> None:
-        """Count a compilation at `level` that did not use the cache, with the reason."""
-        self._records.bypass(level, reason)
+    def note_bypass(self, level: str, reason: str, detail: str = "") -> None:
+        """Count a compilation at `level` that did not use the cache, with the reason; `detail` is logged."""
+        self._records.bypass(level, reason, detail)
 
     def flush(self) -> None:
         """Write the counts of this process into the index in one transaction; counts that cannot be written

@@ -31,7 +31,6 @@ from cachegraph.fingerprint.external_state import refuse_external_state
 from cachegraph.fingerprint.origin import origin_of
 from cachegraph.fingerprint.releases import package_version
 from cachegraph.key import CacheKey, check_word
-from cachegraph.logger import logger
 from cachegraph.pickling import Unpicklable, dumps, loads
 from cachegraph.toolchain import toolchain
 
@@ -158,8 +157,7 @@ class _Call(Generic[R]):
         try:
             return self._cache.get_or_build(self._key, self._build, self._load, self._verify).value
         except _NotStored as refused:
-            logger("cachegraph").debug("a call of %s is not stored: %s", self._memoized.name, refused)
-            self._cache.note_bypass(self._key.level, refused.kind)
+            self._cache.note_bypass(self._key.level, refused.kind, f"{self._memoized.name}: {refused}")
             value: R = refused.value
             return value
 

@@ -55,7 +55,8 @@ class Settings(NamedTuple):
     mode verify compares with a new build. `cpu` is the best CPU level whose code runs (object_code/cpu.py);
     empty for the best of the machine. `threads` is the most threads that one call uses; 0 leaves that to
     OMP_NUM_THREADS and the machine (engine/runtime/target.py). `remotes` are the URLs of servers
-    behind the directories, nearest first (remote_url.py).
+    behind the directories, nearest first (remote_url.py). `log` asks for a line a decision: "explain" on
+    stderr, an absolute path in that file (caching/decision_log.py); empty for none.
     """
 
     directory: Path | None
@@ -68,6 +69,7 @@ class Settings(NamedTuple):
     cpu: str = ""
     threads: int = 0
     remotes: tuple[RemoteURL, ...] = ()
+    log: str = ""
 
 
 def _path(text: str) -> Path | None:
@@ -112,6 +114,12 @@ def _remotes(text: str) -> tuple[RemoteURL, ...]:
     return tuple(map(RemoteURL.of, text.split()))
 
 
+def _log(text: str) -> str:
+    if text and text != "explain" and not os.path.isabs(text):
+        raise ValueError(text)
+    return text
+
+
 _TRUSTS = (
     *(_PRIVATE, "published", "published:UID"),
     "group:KEY,KEY,... or signed:KEY,KEY,..., each as `cachegraph key` prints it",
@@ -133,6 +141,7 @@ SETTINGS = (
     Setting("cpu", VARIABLE, "", _level),
     Setting("threads", "CACHEGRAPH_NUM_THREADS", "", _threads, ("a number from 1 on",)),
     Setting("remotes", "CACHEGRAPH_REMOTE", "", _remotes, ("URLs with spaces between them",)),
+    Setting("log", "CACHEGRAPH_LOG", "", _log, ("explain", "a path with a slash")),
 )
 VARIABLES = {setting.name: setting.variable for setting in SETTINGS}
 
@@ -147,6 +156,8 @@ def current_settings(environ: Mapping[str, str] | None = None) -> Settings:
     texts = {setting.name: get(setting.variable) or "" for setting in SETTINGS}
     texts["directory"] = "" if texts["mode"] == "off" else cache_directory(environ)
     texts["shared_directory"] = _absolute(VARIABLES["shared_directory"], texts["shared_directory"])
+    if os.sep in texts["log"]:
+        texts["log"] = _absolute(VARIABLES["log"], texts["log"])
     return _settings_of(tuple(texts.values()))
 
 

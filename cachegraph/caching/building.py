@@ -126,7 +126,7 @@ class EntryBuilder:
             with self.held.holding(artifact.blobs):
                 value = load(key, artifact.payload)
             load_seconds = perf_counter() - begin
-            self._records.miss(key, miss, sum(artifact.seconds.values()))
+            self._records.miss(key, miss, sum(artifact.seconds.values()), artifact)
             built[key] = artifact, load_seconds
             found[key] = Found(value, "miss", miss.reason, artifact.seconds, load_seconds, {})
         unkept |= self._writer.keep_all(built)

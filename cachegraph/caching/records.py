@@ -16,9 +16,10 @@ from cachegraph.store.entry import Hit
 from cachegraph.store.failures import store_failure_reason
 
 if TYPE_CHECKING:
+    from cachegraph.caching.decision_log import DecisionLog
     from cachegraph.key import CacheKey
     from cachegraph.settings import Settings
-    from cachegraph.store.entry import Miss
+    from cachegraph.store.entry import Artifact, Miss
     from cachegraph.store.protocol import Store
 
 WRITING = ("readwrite", "verify")
@@ -56,6 +57,7 @@ class CacheRecords:
         self._flush_at_exit: object = None
         self._unloadable: set[bytes] = set()
         self._warned: set[str] = set()
+        self._log = _decision_log(settings.log)
 
     def answer(self, key: CacheKey, found: Hit | Miss) -> None:
         """Count the answer to a look-up of which nothing was loaded."""
@@ -68,19 +70,27 @@ class CacheRecords:
         """Count a hit, and the seconds that it saved."""
         self._begin_counting()
         self._activity.use(key.digest, load_seconds)
+        if self._log is not None:
+            self._log.hit(key, hit, load_seconds, self._store.summary(key))
         if key.level != _IN_THREAD.level_of_parts:
             saved = sum(hit.seconds.values()) - (load_seconds or 0.0)
             PROCESS.hit(key.level, saved)
             self._activity.hit(key.level, saved)
 
-    def miss(self, key: CacheKey, miss: Miss, seconds_spent: float = 0.0) -> None:
-        """Count a miss, its reason, and the seconds that building took."""
+    def miss(
+        self, key: CacheKey, miss: Miss, seconds_spent: float = 0.0, artifact: Artifact | None = None
+    ) -> None:
+        """Count a miss, its reason, and the seconds that building `artifact` took, if it was built."""
+        if self._log is not None:
+            self._log.miss(key, miss, seconds_spent, artifact)
         PROCESS.miss(key.level, miss.reason, seconds_spent)
         self._begin_counting()
         self._activity.miss(key, miss, seconds_spent)
 
-    def bypass(self, level: str, reason: str) -> None:
-        """Count a compilation at `level` that did not use the cache."""
+    def bypass(self, level: str, reason: str, detail: str = "") -> None:
+        """Count a compilation at `level` that did not use the cache; `detail` is for the log."""
+        if self._log is not None:
+            self._log.bypass(level, reason, detail)
         PROCESS.bypass(reason)
         self._begin_counting()
         self._activity.bypass(level, reason)
@@ -127,6 +137,14 @@ class CacheRecords:
             self._flush_at_exit = weakref.finalize(
                 self, _flush, self._store, self._activity, self._settings.mode
             )
+
+
+def _decision_log(place: str) -> DecisionLog | None:
+    if not place:
+        return None
+    from cachegraph.caching.decision_log import DecisionLog  # few ask for it
+
+    return DecisionLog(place)
 
 
 def _flush(store: Store, activity: Activity, mode: str) -> None:

@@ -102,6 +102,6 @@ class EntryWriter:
         """Quarantine `payload` and store `artifact`, counted as a miss; return the quarantined file, or
         None."""
         quarantined = self._store.quarantine(key, payload)
-        self._records.miss(key, Miss(MISMATCH, difference), sum(artifact.seconds.values()))
+        self._records.miss(key, Miss(MISMATCH, difference), sum(artifact.seconds.values()), artifact)
         self.keep(key, artifact)
         return quarantined

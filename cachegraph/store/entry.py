@@ -45,11 +45,13 @@ class Artifact(NamedTuple):
 
 
 class Hit(NamedTuple):
-    """An entry found and checked: its payload, its blobs (name -> digest in hexadecimal), its build cost."""
+    """An entry found and checked: its payload, its blobs (name -> digest in hexadecimal), its build cost, and
+    the tier that had it, empty for the local one."""
 
     payload: bytes
     blobs: Mapping[str, str]
     seconds: Mapping[str, float]
+    tier: str = ""
 
 
 class Miss(NamedTuple):

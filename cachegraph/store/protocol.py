@@ -60,6 +60,9 @@ class Store(Protocol):
     def recorded_cost(self, key: CacheKey) -> float | None:
         """Estimate the seconds that building `key` takes; None if nothing is recorded. Never raises."""
 
+    def summary(self, key: CacheKey) -> str:
+        """Return what the entry of `key` says of itself for people; empty if it is unknown. Never raises."""
+
     def nearest_keys(self, key: CacheKey, before: float, most: int) -> Sequence[NearKey]:
         """Return up to `most` keys of the same level that share the most parts with `key`.
 
@@ -189,6 +192,10 @@ class NoStore:
     def recorded_cost(self, key: CacheKey) -> float | None:
         """Return None."""
         return None
+
+    def summary(self, key: CacheKey) -> str:
+        """Return an empty text."""
+        return ""
 
     def nearest_keys(self, key: CacheKey, before: float, most: int) -> Sequence[NearKey]:
         """Return no keys."""

@@ -71,7 +71,7 @@ class TieredStore:
             if isinstance(shared, Hit):
                 with self._lock:
                     self._to_copy[key] = shared
-                return shared
+                return shared._replace(tier=store.location)
             # Damage says more than absence; of two absences the index says more: it remembers evictions.
             found = found if shared.reason == "never-seen" else shared
         return found
@@ -111,6 +111,10 @@ class TieredStore:
     def recorded_cost(self, key: CacheKey) -> float | None:
         """Estimate the seconds that building `key` takes; None if nothing is recorded. Never raises."""
         return self.local.recorded_cost(key)
+
+    def summary(self, key: CacheKey) -> str:
+        """Return what the entry of `key` in the local tier says of itself, if it is there. Never raises."""
+        return self.local.summary(key)
 
     def nearest_keys(self, key: CacheKey, before: float, most: int) -> Sequence[NearKey]:
         """Return the nearest keys of the local tier."""

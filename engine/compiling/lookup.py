@@ -88,7 +88,7 @@ class Compilation:
         """Build the function without storing it; `kind` is what `reason` is counted under."""
         if self._cache.settings.on_miss == "error":
             raise CacheMissError("function", "none", reason)
-        self._cache.note_bypass("function", kind)
+        self._cache.note_bypass("function", kind, reason)
         begin = perf_counter()
         self._user_ops = UserOps(is_open=True)
         self._info = CacheInfo(outcome="bypass", reason=reason)

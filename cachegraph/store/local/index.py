@@ -104,6 +104,12 @@ def recorded_cost(select_one: SelectOne, key: CacheKey) -> float | None:
     return None if row is None or row[0] is None else float(row[0])
 
 
+def summary_of(select_one: SelectOne, key: CacheKey) -> str:
+    """Return the summary of the entry of `key`; empty if there is none."""
+    row = select_one("SELECT summary FROM entry WHERE digest = ?", (key.digest,))
+    return "" if row is None else str(row[0])
+
+
 def add_counts(path: Path, batch: Batch) -> bool:
     """Add counts to the index at `path` in one transaction, without waiting long for other writers.
 

@@ -19,7 +19,7 @@ from cachegraph.store.entry import Artifact, Entry, Hit, Miss, NearKey
 from cachegraph.store.failures import miss_of
 from cachegraph.store.local.connections import WRITE_TIMEOUT, open_for_update
 from cachegraph.store.local.database import Database
-from cachegraph.store.local.index import add_counts, recorded_cost, select_record, select_records
+from cachegraph.store.local.index import add_counts, recorded_cost, select_record, select_records, summary_of
 from cachegraph.store.paths import Layout
 from cachegraph.store.record import Record, decode
 from cachegraph.store.trust import PRIVATE, Guard, Trust
@@ -145,6 +145,13 @@ class LocalStore:
             return recorded_cost(self.database.select_one, key)
         except Exception:  # a damaged index can make SQLite raise anything
             return None
+
+    def summary(self, key: CacheKey) -> str:
+        """Return what the entry of `key` says of itself for people; empty if it is unknown. Never raises."""
+        try:
+            return summary_of(self.database.select_one, key)
+        except Exception:  # a damaged index can make SQLite raise anything
+            return ""
 
     def nearest_keys(self, key: CacheKey, before: float, most: int) -> Sequence[NearKey]:
         """Return up to `most` keys of the same level that share the most parts with `key`.

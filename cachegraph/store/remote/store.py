@@ -56,6 +56,11 @@ class RemoteStore(StoreWithoutIndex):
         self._near = near
         self._use_log = use_log
 
+    @property
+    def location(self) -> str:
+        """Return the server, as messages name it."""
+        return self.files.location
+
     def get(self, key: CacheKey) -> Hit | Miss:
         """Return the checked entry of `key`, or the reason for the miss. Never raises."""
         try:

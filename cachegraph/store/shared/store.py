@@ -59,6 +59,11 @@ class SharedStore(StoreWithoutIndex):
         self.may_write = self.guard.trust.may_write
         self._sign = sign if self.guard.trust.signers is not None else None
 
+    @property
+    def location(self) -> str:
+        """Return the directory, as messages name it."""
+        return str(self.layout.directory)
+
     def get(self, key: CacheKey) -> Hit | Miss:
         """Return the checked entry of `key`, or the reason for the miss. Never raises."""
         try:

@@ -47,6 +47,10 @@ class StoreWithoutIndex(Protocol):
         """Return None: costs are recorded in the index of each node."""
         return None
 
+    def summary(self, key: CacheKey) -> str:
+        """Return an empty text: the index of each node tells what it has copied."""
+        return ""
+
     def nearest_keys(self, key: CacheKey, before: float, most: int) -> Sequence[NearKey]:
         """Return no keys: only the index of each node is searched."""
         return ()

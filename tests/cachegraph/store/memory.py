@@ -73,6 +73,10 @@ class MemoryStore:
     def claims(self, key: CacheKey) -> tuple[Claim, ...]:
         return ()  # no other process sees this store
 
+    def summary(self, key: CacheKey) -> str:
+        kept = self._kept.get(key.digest)
+        return kept.artifact.summary if kept else ""
+
     def recorded_cost(self, key: CacheKey) -> float | None:
         with self._lock:
             kept = self._kept.get(key.digest)

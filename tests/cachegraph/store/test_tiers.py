@@ -123,7 +123,7 @@ def test_damage_in_one_tier_is_made_good_by_the_other(tmp_path: Path, key: Key) 
     assert store.get(key("a")) == Miss("damaged", "the entry is cut short")
     store.put(key("a"), Artifact(b"a"))
     store.local.delete([key("a").digest])
-    assert store.get(key("a")) == Hit(b"a", {}, {})
+    assert store.get(key("a")) == Hit(b"a", {}, {}, str(tmp_path / "shared"))
     assert store.delete([key("a").digest]) == 1
     assert store.get(key("a")).reason == "evicted"  # type: ignore[union-attr]
 
