@@ -79,8 +79,7 @@ def running(
         yield Server(process, url, variables or {})
     finally:
         if process.poll() is None:
-            process.send_signal(signal.SIGKILL)
-        process.wait()
+            Server(process, url, {}).kill()
 
 
 def until(is_there: Callable[[], bool], process: subprocess.Popen[bytes]) -> None:
