@@ -279,4 +279,4 @@ def test_another_process_finds_the_result_until_the_code_changes(tmp_path: Path)
 
     total = str(np.arange(40_000.0).sum() * 2)
     assert [run(PROGRAM), run(PROGRAM)] == [[total, "0 1"], [total, "1 0"]]
-    assert run(PROGRAM.replace("x * by", "x + by"))[1] == "0 1"
+    assert run(PROGRAM.replace("x * by", "x + by + 0.0"))[1] == "0 1"

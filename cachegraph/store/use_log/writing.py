@@ -59,7 +59,10 @@ class UseLog:
                 os.replace(self.path, self.older)
         descriptor = os.open(self.path, _APPEND, self.guard.trust.file_mode)
         try:
-            self._refuse_others_file(os.fstat(descriptor))
+            status = os.fstat(descriptor)
+            self._refuse_others_file(status)
+            if stat.S_IMODE(status.st_mode) != self.guard.trust.file_mode:  # the umask took some of it
+                os.fchmod(descriptor, self.guard.trust.file_mode)
             os.write(descriptor, block)
         finally:
             os.close(descriptor)
