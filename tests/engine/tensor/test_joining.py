@@ -162,6 +162,13 @@ def test_what_cannot_be_put_together_is_refused_when_it_is_built():
             build()
 
 
+def test_make_vector_makes_a_vector_of_scalars():
+    n, m = pt.lscalar("n"), pt.lscalar("m")
+    vector = pt.make_vector(n, m, n + m)
+    assert (vector.type.dtype, vector.type.shape) == ("int64", (3,))
+    assert engine.function([n, m], vector)(2, -5).tolist() == [2, -5, -3]
+
+
 def test_static_lengths_are_known():
     x = pt.tensor("x", "float64", (3, None))
     assert pt.join(0, x, x[:2]).type.shape == (5, None)
