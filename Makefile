@@ -1,6 +1,6 @@
 # make demo, make test: each sets up everything it needs. The rest is for working on the code.
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all adapter-on-oldest-pytensor lint format types imports bench environment clean
+.PHONY: help demo test test-all adapter-on-oldest-pytensor lint format types imports site bench environment clean
 
 python = .venv/bin/python
 # A file's tests stay in one process, whose fixtures they share.
@@ -14,6 +14,7 @@ help:
 	@echo "make adapter-on-oldest-pytensor   the adapter's part of make test, on the oldest PyTensor that it supports"
 	@echo "make lint     ruff's checks and formatting      make format   apply the formatting"
 	@echo "make types    mypy                              make imports  the import rules"
+	@echo "make site     the documentation, as pages in build/site"
 	@echo "make bench    tools/bench/warm_start.py         make clean    remove what make made"
 
 environment:
@@ -50,6 +51,10 @@ types: environment
 
 imports: environment
 	@.venv/bin/lint-imports --no-logo
+
+# The variable silences what mkdocs-material has to say about a successor of mkdocs.
+site: environment
+	@NO_MKDOCS_2_WARNING=1 $(python) -m mkdocs build --quiet --strict
 
 bench: environment
 	@$(python) tools/bench/warm_start.py
