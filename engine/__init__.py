@@ -4,6 +4,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from cachegraph.forking import guard_imports
+from cachegraph.platforms import require_linux
 
 if TYPE_CHECKING:
     from engine.compiling.arguments import In, Out
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
     from engine.printing import dprint
     from engine.scanning import foldl, foldr, map, reduce, scan, until
     from engine.shared_variables import shared
+
+require_linux("importing engine")
 
 __all__ = [
     "Function",

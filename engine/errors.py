@@ -18,7 +18,7 @@ class VariableError(EngineError):
         self.variable = variable
 
 
-class MissingInputError(VariableError):
+class MissingInputError(VariableError, ValueError):
     """A graph needs a variable that is neither an input, a constant nor computed from them."""
 
 

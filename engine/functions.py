@@ -149,9 +149,11 @@ def _named(output: Any, key: Any) -> Any:
     if not isinstance(key, str):
         return key
     found = get_var_by_name([output], key)
-    if len(found) != 1:
+    if not found:
+        raise ValueError(f"Evaluating {output}: {key} not found in graph; name a variable that it needs")
+    if len(found) > 1:
         raise ValueError(
-            f"Evaluating {output}: {len(found)} variables of its graph have the name {key!r}, not one"
+            f"Evaluating {output}: Found multiple variables with name {key}; give the variable itself"
         )
     return found[0]
 

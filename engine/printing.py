@@ -10,20 +10,21 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, Literal, TextIO
+from typing import Any, Literal, TextIO, get_args
 
 from cachegraph.named_tuples import NamedTuple
 from engine.graph.apply import Apply
 from engine.graph.traversal import inner_graph
 from engine.graph.variables import Constant, Variable
 from engine.tensor.formulas import pp as pp  # PyTensor's path
+from engine.tensor.formulas import pp as pprint  # noqa: F401 (PyTensor's other name)
 from engine.tensor.printed import Print as Print  # PyTensor's path
 
 MAX_INDENT = 64
 MAX_ITEMS = 10
 """Larger constants are printed as their type alone."""
 
-IdType = Literal["CHAR", "int", "id", ""]
+IdType = Literal["CHAR", "int", "id", "auto", ""]
 
 
 def dprint(
@@ -31,7 +32,7 @@ def dprint(
     depth: int = -1,
     print_type: bool = False,
     print_shape: bool = False,
-    file: Literal["str"] | TextIO | None = None,
+    file: Literal["str", "rich"] | TextIO | None = None,
     id_type: IdType = "CHAR",
     stop_on_name: bool = False,
     *,
@@ -46,14 +47,16 @@ def dprint(
 
     `depth` limits the levels (-1: all), `stop_on_name` stops at variables with a name. The other options
     add types, static shapes, the inputs that Ops overwrite (`d=`) and view (`v=`; `print_memory_map` means
-    both) and the inputs of graphs and functions (`→`). Ids of nodes are letters, numbers, Python's `id`, or
-    none (`id_type`); texts that share a dictionary `used_ids` share ids.
+    both) and the inputs of graphs and functions (`→`). Ids of nodes are letters, numbers, Python's `id`,
+    automatic names of variables ("auto"), or none (`id_type`); texts that share a dictionary `used_ids`
+    share ids.
 
     Write to the text file `file` and return it, to standard output for None; return the text itself for
-    "str". Refuse (TypeError) other objects, (ValueError) another `id_type`.
+    "str", and a tree of the library rich for "rich". Refuse (TypeError) other objects, (ValueError) another
+    `id_type`.
     """
-    if id_type not in ("CHAR", "int", "id", ""):
-        raise ValueError(f"Printing a graph: id_type is {id_type!r}; it is 'CHAR', 'int', 'id' or ''")
+    if id_type not in get_args(IdType):
+        raise ValueError(f"Printing a graph: id_type is {id_type!r}; it is one of {get_args(IdType)}")
     shown = _Shown(
         depth,
         print_type,
@@ -64,13 +67,15 @@ def dprint(
         print_view_map or print_memory_map,
     )
     printer = _Printer(shown, {} if used_ids is None else used_ids)
+    if file == "rich":
+        return printer.tree_of_rich(graph_like, print_inner_graphs)
     lines = printer.lines(graph_like, print_inner_graphs, print_fgraph_inputs)
     text = "\n".join(lines) + "\n"
     if file == "str":
         return text
     if isinstance(file, str):
         raise TypeError(
-            f"Printing a graph to {file!r}: `file` is a text file, None, or 'str' to get the text back"
+            f"Printing a graph to {file!r}: `file` is a text file, None, 'rich' or 'str' (the text itself)"
         )
     (sys.stdout if file is None else file).write(text)
     return file
@@ -109,7 +114,7 @@ class _Parts:
             self.order.update({node: position for position, node in enumerate(item.toposort())})
         elif isinstance(getattr(item, "variable", None), Variable):
             self.outputs.append(item.variable)
-        elif isinstance(item, Iterable):
+        elif isinstance(item, Iterable) and not isinstance(item, str):
             for each in item:
                 self.add(each)
         else:
@@ -142,6 +147,16 @@ class _Printer:
         if self.inner and inner_graphs:
             yield from ("", "Inner graphs:")
             yield from self.inner_graphs()
+
+    def tree_of_rich(self, graph_like: Any, inner_graphs: bool) -> Any:
+        """Return the graph as a tree of the library rich."""
+        from engine.rich_tree import rich_tree
+
+        parts = _Parts()
+        parts.add(graph_like)
+        self.order = parts.order
+        inner = self.inner if inner_graphs else {}
+        return rich_tree(parts.outputs, self.label, inner, self.shown.depth, self.shown.stop_on_name)
 
     def inner_graphs(self) -> Iterator[str]:
         printed: set[Any] = set()
@@ -198,9 +213,15 @@ class _Printer:
     def id_of(self, item: Variable | Apply) -> str:
         if item not in self.ids:
             number = len(self.ids)
-            styles = {"CHAR": _letters(number), "int": str(number), "id": str(id(item)), "": ""}
-            self.ids[item] = styles[self.shown.id_type]
+            styles = {"CHAR": char_from_number(number), "int": str(number), "id": str(id(item)), "": ""}
+            is_named = self.shown.id_type == "auto"
+            self.ids[item] = _auto_name(item) if is_named else styles[self.shown.id_type]
         return self.ids[item]
+
+
+def _auto_name(item: Variable | Apply) -> str:
+    """Return the automatic name of a variable, or of the first output of a node."""
+    return (item if isinstance(item, Variable) else item.outputs[0]).auto_name
 
 
 def _branches(node: Apply, indent: str, level: int, width: int) -> list[tuple[Variable, str, str, int, int]]:
@@ -231,10 +252,39 @@ def _shape_of(variable: Variable) -> str:
     return "" if shape is None else f"shape={str(tuple(shape)).replace('None', '?')}"
 
 
-def _letters(number: int) -> str:
-    """Return `number` in base 26, with the digits A to Z."""
+def char_from_number(number: int) -> str:
+    """Return `number` as letters, as dprint numbers nodes: A to Z, then BA, BB and so on."""
     number, digit = divmod(number, 26)
-    return (_letters(number) if number else "") + chr(ord("A") + digit)
+    return (char_from_number(number) if number else "") + chr(ord("A") + digit)
+
+
+def get_node_by_id(graphs: Any, target_var_id: str, id_types: IdType = "CHAR") -> Any:
+    """Return the variable or node that `dprint(graphs)` gives the id `target_var_id`, or None."""
+    ids: dict[Variable | Apply, str] = {}
+    dprint(graphs, file="str", id_type=id_types, used_ids=ids)
+    return next((item for item, found in ids.items() if found == target_var_id), None)
+
+
+def min_informative_str(variable: Variable) -> str:
+    """Return the graph of `variable` in lines of `A. name`, indented by depth; a name ends its branch.
+
+    What was written before is written as its letters alone, `<B>`.
+    """
+    letters: dict[Variable, str] = {}
+    lines: list[str] = []
+    waiting = [(variable, 0)]
+    while waiting:
+        found, depth = waiting.pop()
+        if found in letters:
+            lines.append(f"{' ' * depth}<{letters[found]}>")
+            continue
+        letters[found] = char_from_number(len(letters))
+        is_leaf = found.owner is None or found.name is not None
+        text = str(found) if is_leaf or found.owner is None else str(found.owner.op)
+        lines.append(f"{' ' * depth}{letters[found]}. {text}")
+        if not is_leaf and found.owner is not None:
+            waiting += [(each, depth + 1) for each in reversed(found.owner.inputs)]
+    return "\n".join(lines)
 
 
 debugprint = dprint

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from importlib import import_module
 from itertools import count
-from typing import Any
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
@@ -15,6 +15,9 @@ from engine.graph.variables import Variable
 from engine.tensor.conversion import as_tensor_variable
 from engine.tensor.type import TensorType, check_dtype, is_masked, tensor_type
 from engine.tensor.variable import TensorVariable
+
+if TYPE_CHECKING:
+    from engine.random.shared import RandomGeneratorSharedVariable
 
 _numbers = count()
 """The numbers of containers, in the order in which they are made."""
@@ -132,6 +135,13 @@ class TensorSharedVariable(TensorVariable, SharedVariable):
         """
         self.container.storage[0] = self._filtered(value, borrow)
 
+    def zero(self, borrow: bool = False) -> None:
+        """Set all elements to 0: of the array that the variable uses, with `borrow`, or of a new one."""
+        if borrow:
+            self.container.data[...] = 0
+        else:
+            self.container.storage[0] = np.zeros_like(self.container.data)
+
     def _filtered(self, value: Any, borrow: bool) -> np.ndarray:
         array = self.type.filter(value, strict=self.strict, allow_downcast=self.allow_downcast)
         return np.array(array, order="C", copy=None if borrow else True)
@@ -159,6 +169,28 @@ def as_update(variable: Variable, value: Any, doing: str) -> Variable:
             f"{doing}: the update of {variable} must have its type {variable.type}; found {value!r} of type "
             f"{getattr(value, 'type', type(value).__name__)}; cast it first"
         ) from error
+
+
+@overload
+def shared(
+    value: np.ndarray | np.generic | complex,
+    name: str | None = None,
+    strict: bool = False,
+    allow_downcast: bool | None = None,
+    borrow: bool = False,
+    shape: Sequence[int | None] | None = None,
+) -> TensorSharedVariable: ...
+
+
+@overload
+def shared(
+    value: np.random.Generator,
+    name: str | None = None,
+    strict: bool = False,
+    allow_downcast: bool | None = None,
+    borrow: bool = False,
+    shape: Sequence[int | None] | None = None,
+) -> RandomGeneratorSharedVariable: ...
 
 
 def shared(

@@ -67,14 +67,17 @@ declare i64 @llvm.readcyclecounter()
 LLVM gives 0: no pause."""
 _ARM_CLOCK = """
 define internal i64 @now() alwaysinline {
-  %now = call i64 asm sideeffect "mrs $0, cntvct_el0", "=r"()
+  %now = call i64 @llvm.read_volatile_register.i64(metadata !0)
   ret i64 %now
 }
 define internal i64 @long() alwaysinline {
-  %hertz = call i64 asm sideeffect "mrs $0, cntfrq_el0", "=r"()
+  %hertz = call i64 @llvm.read_volatile_register.i64(metadata !1)
   %long = lshr i64 %hertz, 3
   ret i64 %long
 }
+declare i64 @llvm.read_volatile_register.i64(metadata)
+!0 = !{!"cntvct_el0"}
+!1 = !{!"cntfrq_el0"}
 """
 
 

@@ -7,6 +7,7 @@ from time import perf_counter
 from cachegraph.cache import Artifact, Cache
 from cachegraph.errors import CacheMissError
 from cachegraph.logger import logger
+from cachegraph.waiting_line import shown_if_long
 from engine.compiling.callback_functions import callback_function
 from engine.compiling.compiled import CacheInfo, Compiled, Interpreted, PickledGraph
 from engine.compiling.graph_encoding import UserOps
@@ -49,6 +50,10 @@ class Build:
         Starts again when a user function cannot become part of a kernel; and, with every inner graph
         rewritten from scratch, when the build fails with stored ones.
         """
+        with shown_if_long(f"building {self._request.name}"):
+            return self._run_until_built()
+
+    def _run_until_built(self) -> Artifact:
         trusts_graphs = True
         while True:
             try:

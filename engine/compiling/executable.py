@@ -141,8 +141,13 @@ class Function:
             self._maker = _Maker(self._loaded(), [*self.input_names, *self._shared_names])
         return self._maker
 
-    def _repr_svg_(self) -> str | None:
-        from engine.graph.dot import to_svg
+    def _repr_html_(self) -> str:
+        from engine.graph.drawing.svg import to_html
+
+        return to_html(self)
+
+    def _repr_svg_(self) -> str:
+        from engine.graph.drawing.svg import to_svg
 
         return to_svg(self)
 
@@ -252,9 +257,13 @@ class _Maker(SimpleNamespace):
     @property
     def fgraph(self) -> FunctionGraph:
         if self._fgraph is None:
+            from engine.compiling.shown_copies import show_copies  # Ops, which a loaded function does without
+
             self._fgraph = self._compiled.optimized()
             for variable, name in zip(self._fgraph.inputs, self._names, strict=True):
                 variable.name = name
+            updated = [self._fgraph.inputs[position] for position, _ in self._compiled.runner.updates]
+            show_copies(self._fgraph, updated)
         return self._fgraph
 
 

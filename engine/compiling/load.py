@@ -6,7 +6,6 @@ Nothing here compiles: what a program calls is found in the cache, or came with 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from time import perf_counter
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -50,7 +49,7 @@ class CompilationTally:
     hits saved.
 
     `found` has [hits, misses] for each level. `compiled` kernels took `compile_seconds`. `linked` are kernels
-    that were built: kept alive until the program that calls them is linked. `begun` is when counting began.
+    that were built: kept alive until the program that calls them is linked.
     """
 
     def __init__(self) -> None:
@@ -59,7 +58,6 @@ class CompilationTally:
         self.compiled = 0
         self.compile_seconds = 0.0
         self.linked: list[LinkedKernel] = []
-        self.begun = perf_counter()
 
     def count(self, level: str, is_hit: bool, seconds_saved: float) -> None:
         """Count one entry that was looked up, and the seconds that it saved if it was a hit."""

@@ -16,9 +16,13 @@ LINKERS = {"numba": "numba", "numpy": "numpy", "py": "numpy"} | dict.fromkeys(
 )
 """Backends by their names, and by those of PyTensor's linkers that compute the same."""
 
-OPTIMIZERS = {
+predefined_optimizers: dict[str | None, RewriteDatabaseQuery] = {
     "default": FAST_RUN,
     "fast_run": FAST_RUN,
+    "o4": FAST_RUN,
+    "o3": FAST_RUN.excluding("inplace"),
+    "o2": FAST_COMPILE.including("fusion"),
+    "o1": FAST_COMPILE,
     "fast_compile": FAST_COMPILE,
     "merge": RewriteDatabaseQuery(include=("merge",)),
     "None": NO_REWRITES,
@@ -32,7 +36,7 @@ class Mode(ByProps):
 
     `linker` is "numba" (compiled kernels) or "numpy" (the reference implementation of each Op, in
     Python); PyTensor's "py" means "numpy", and "c", "cvm", "vm" and "c|py" mean "numba". `optimizer` is a
-    query or a name in OPTIMIZERS. Refuses (ValueError) others.
+    query or a name in predefined_optimizers. Refuses (ValueError) others.
     """
 
     __props__ = ("linker", "optimizer")
@@ -43,12 +47,12 @@ class Mode(ByProps):
         if linker not in LINKERS:
             raise ValueError(f"Making a Mode: linker is {linker!r}; it must be 'numba' or 'numpy'")
         if not isinstance(optimizer, RewriteDatabaseQuery):
-            if optimizer not in OPTIMIZERS:
+            if optimizer not in predefined_optimizers:
                 raise ValueError(
                     f"Making a Mode: optimizer is {optimizer!r}; it must be a query or one of "
-                    f"{', '.join(map(repr, OPTIMIZERS))}"
+                    f"{', '.join(map(repr, predefined_optimizers))}"
                 )
-            optimizer = OPTIMIZERS[optimizer]
+            optimizer = predefined_optimizers[optimizer]
         self.linker = LINKERS[linker]
         self.optimizer = optimizer
 

@@ -10,6 +10,7 @@ from cachegraph.cache import Artifact, Cache, Correction, Found
 from cachegraph.fingerprint.encoding import encode
 from cachegraph.key import CacheKey
 from cachegraph.named_tuples import NamedTuple
+from cachegraph.waiting_line import shown_if_long
 from engine.codegen.compile import compile_kernel
 from engine.codegen.machine import compile_machine, machine_source
 from engine.compiling.graph_encoding import UserOps
@@ -22,7 +23,6 @@ from engine.compiling.load import (
     symbol_of,
 )
 from engine.compiling.mode import Mode
-from engine.compiling.progress import shown_progress
 from engine.compiling.surroundings import kernel_key
 from engine.graph.fgraph import FrozenFunctionGraph, FunctionGraph
 from engine.graph.variables import Constant
@@ -146,11 +146,11 @@ def build_kernels(
 
     def compile_missing(missing: Sequence[CacheKey]) -> list[Artifact]:
         begin = perf_counter()
-        with shown_progress(tally.begun, len(missing)) as advance:
-            artifacts = []
-            for key in missing:
+        artifacts = []
+        with shown_if_long("compiling kernels") as show:
+            for number, key in enumerate(missing, 1):
+                show(f"compiling kernel {number} of {len(missing)}")
                 artifacts.append(_compiled(key, kernels[key], level))
-                advance()
         tally.compiled += len(missing)
         tally.compile_seconds += perf_counter() - begin
         return artifacts

@@ -14,10 +14,9 @@ from typing import TYPE_CHECKING
 
 from cachegraph.errors import SourceError, Unfingerprintable
 from cachegraph.fingerprint.encoding import encode
-from cachegraph.fingerprint.releases import package_version
 from cachegraph.fingerprint.source import imported_source, source_digest
 from cachegraph.key import CacheKey
-from cachegraph.toolchain import toolchain
+from cachegraph.toolchain import toolchain, version_or_absent
 from engine.runtime.container import ABI
 from engine.runtime.target import process_level, process_triple
 
@@ -93,11 +92,7 @@ def kernel_code() -> bytes:
 def encode_tools() -> bytes:
     """Return the releases of what compiles and of what computes constants: the toolchain has numpy, but
     not SciPy."""
-    try:
-        scipy = package_version("scipy")
-    except ImportError:
-        scipy = "absent"
-    return encode({**toolchain(), "scipy": scipy})
+    return encode({**toolchain(), "scipy": version_or_absent("scipy")})
 
 
 def _kernel_code_or_none() -> bytes:

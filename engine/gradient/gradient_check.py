@@ -12,6 +12,7 @@ import engine.tensor
 from engine.errors import GradientError
 from engine.gradient.reverse import grad
 from engine.graph.reference import evaluate
+from engine.scalar.promotion import INEXACT
 
 Evaluator = Callable[[Sequence[np.ndarray]], Sequence[np.ndarray]]
 _TOLERANCE = {"float64": 1e-6, "float32": 2e-2}
@@ -54,9 +55,8 @@ def verify_grad(
     value = _evaluator(variables, [output], mode)
     slopes = _evaluator([*variables, weights], gradients, mode)
     shape = value(arrays)[0].shape
-    precision = min(
-        [np.finfo(a.dtype) for a in [*arrays, np.zeros(0, output.type.dtype)]], key=lambda f: f.bits
-    )
+    dtypes = [*(a.dtype.name for a in arrays), output.type.dtype]
+    precision = min([np.finfo(dtype) for dtype in dtypes if dtype in INEXACT], key=lambda found: found.bits)
     step = float(np.cbrt(precision.eps)) if eps is None else eps
     tolerances = [
         _TOLERANCE[precision.dtype.name] if given is None else given for given in (abs_tol, rel_tol)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, overload
 
 from engine.errors import DisconnectedInputError, NullGradientError
 from engine.gradient.accumulation import added
@@ -29,8 +29,33 @@ from engine.tensor.elemwise import as_gradient
 from engine.tensor.math import add
 from engine.tensor.single_numbers import TensorsOfNumbers, of_number, scalar_from_tensor
 from engine.tensor.type import TensorType
+from engine.tensor.variable import TensorVariable
 
 Known = Mapping[Variable, Any]
+
+
+@overload
+def grad(
+    cost: Any,
+    wrt: Variable,
+    consider_constant: Iterable[Variable] | None = None,
+    disconnected_inputs: str = "raise",
+    add_names: bool = True,
+    known_grads: Known | None = None,
+    return_disconnected: str = "zero",
+) -> TensorVariable: ...
+
+
+@overload
+def grad(
+    cost: Any,
+    wrt: Sequence[Variable],
+    consider_constant: Iterable[Variable] | None = None,
+    disconnected_inputs: str = "raise",
+    add_names: bool = True,
+    known_grads: Known | None = None,
+    return_disconnected: str = "zero",
+) -> list[TensorVariable]: ...
 
 
 def grad(

@@ -181,7 +181,7 @@ def _pow(v: Variable) -> Any:
 
 
 def _sign(v: Variable) -> Any:
-    """Return the form of the sign of a determinant or of c * x, which may underflow."""
+    """Return the form of the sign of a determinant, or of c * x or x / c, which may underflow."""
     x = _argument(v)
     found = determinant(x)
     if found is not None:
@@ -189,7 +189,10 @@ def _sign(v: Variable) -> Any:
     for factor, other in _orders(x):
         if is_number(factor, lambda number: 0 < abs(number) < float("inf")):
             return mul(sign(factor), sign(other))
-    return None
+    above, below = quotient(x)
+    if above is None or below is None or not is_number(below, lambda number: 0 < abs(number) < float("inf")):
+        return None
+    return mul(sign(below), sign(above))
 
 
 _FORMS: dict[type[ScalarOp], Callable[[Variable], Any]] = {

@@ -55,9 +55,9 @@ from engine.tensor.reduction import Prod, prod
 from engine.tensor.reduction import sum as total
 from engine.tensor.shape import MakeVector, Reshape
 from engine.tensor.slicing import Subtensor
-from engine.tensor.subtensor import AdvancedSubtensor1
+from engine.tensor.subtensor import AdvancedSubtensor
 
-PARTS = (Subtensor, AdvancedSubtensor1, DimShuffle, Reshape)
+PARTS = (Subtensor, AdvancedSubtensor, DimShuffle, Reshape)
 """Ops whose results are elements of their first input."""
 
 

@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from engine.graph.apply import Apply
-    from engine.graph.dot import to_dot, to_svg
+    from engine.graph.dot import to_dot
+    from engine.graph.drawing.svg import to_html, to_svg
     from engine.graph.features import (
         AlreadyThere,
         DestroyHandler,
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
         apply_depends_on,
         applys_between,
         explicit_graph_inputs,
+        general_toposort,
         get_var_by_name,
         graph_inputs,
         io_toposort,
@@ -87,6 +89,7 @@ __all__ = [
     "clone_replace",
     "equal_computations",
     "explicit_graph_inputs",
+    "general_toposort",
     "get_var_by_name",
     "graph_inputs",
     "graph_replace",
@@ -96,6 +99,7 @@ __all__ = [
     "register_feature_callback",
     "rewrite_graph",
     "to_dot",
+    "to_html",
     "to_svg",
     "toposort",
     "truncated_graph_inputs",
@@ -108,7 +112,8 @@ __all__ = [
 
 _NAMES = {
     "apply": "Apply",
-    "dot": "to_dot to_svg",
+    "dot": "to_dot",
+    "drawing.svg": "to_html to_svg",
     "features": "AlreadyThere DestroyHandler Feature FullHistory History NodeFinder NoOutputFromInplace "
     "PreserveVariableAttributes PrintListener ReplacementDidNotRemoveError ReplaceValidate Supervisor "
     "Validator register_feature_callback",
@@ -116,9 +121,9 @@ _NAMES = {
     "frozen_nodes": "FrozenApply FrozenConstant FrozenVariable NominalVariable",
     "op": "Op",
     "replace": "clone clone_get_equiv clone_replace equal_computations graph_replace rebuild",
-    "traversal": "ancestors apply_depends_on applys_between explicit_graph_inputs get_var_by_name "
-    "graph_inputs io_toposort orphans_between toposort truncated_graph_inputs variable_depends_on "
-    "vars_between walk",
+    "traversal": "ancestors apply_depends_on applys_between explicit_graph_inputs general_toposort "
+    "get_var_by_name graph_inputs io_toposort orphans_between toposort truncated_graph_inputs "
+    "variable_depends_on vars_between walk",
     "types": "Type",
     "variables": "Constant Variable",
 }

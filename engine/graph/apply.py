@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 from engine.graph.variables import Constant, Variable
 
@@ -82,6 +83,10 @@ class Apply:
     def get_parents(self) -> list[Variable]:
         """Return the inputs, as a list."""
         return list(self.inputs)
+
+    def dprint(self, **options: Any) -> Any:
+        """Print the graph of this node; `options` are those of `engine.dprint`."""
+        return import_module("engine.printing").dprint(self, **options)
 
     def __str__(self) -> str:
         return f"{self.op}({', '.join(str(i) if i.owner is None else '...' for i in self.inputs)})"

@@ -1,4 +1,4 @@
-"""Graphs in the DOT language of Graphviz, drawn by its program `dot`.
+"""Graphs in the DOT language of Graphviz, for its programs.
 
 Boxes are nodes, ellipses are variables without an owner. Labels on an edge tell the output it leaves and
 the input it enters, if there are several. Each inner graph is drawn once, in a frame, and a dashed line
@@ -11,11 +11,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from engine.graph.apply import Apply
-from engine.graph.traversal import inner_graph, io_toposort
+from engine.graph.traversal import inner_graph
 from engine.graph.variables import Constant, Variable
 
-MAX_DRAWN = 400
-"""Larger graphs are not drawn: nobody can read the picture, and `dot` takes minutes."""
 MAX_TEXT = 40
 
 
@@ -25,22 +23,6 @@ def to_dot(graph: Any) -> str:
     return "\n".join(
         ["digraph {", '  node [fontname="monospace" fontsize=10]', *_Dot().lines(graph), "}", ""]
     )
-
-
-def to_svg(graph: Any) -> str | None:
-    """Return `graph` drawn as SVG; None if `dot` is missing or fails, or if the graph is too large."""
-    # Imported here: they load slower than this whole package, and few users draw.
-    import shutil
-    import subprocess
-
-    program = shutil.which("dot")
-    graph = graph.maker.fgraph if hasattr(graph, "maker") else graph
-    if program is None or len(io_toposort(graph.inputs, graph.outputs)) > MAX_DRAWN:
-        return None
-    found = subprocess.run(
-        [program, "-Tsvg"], input=to_dot(graph), capture_output=True, encoding="utf-8", check=False
-    )
-    return found.stdout if found.returncode == 0 else None
 
 
 class _Dot:

@@ -7,6 +7,7 @@ moves.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 
 from engine.errors import InconsistencyError, MissingInputError
@@ -44,7 +45,9 @@ class EditableGraph(GraphTables):
         """Append an input, once; with `check`, refuse (ValueError) a variable that is computed."""
         if check and variable.owner is not None:
             raise ValueError(
-                f"Adding input {variable}: it is computed by {variable.owner}; an input has no owner"
+                f"Adding input {variable}: it is computed by {variable.owner}. One of the provided inputs is "
+                "the output of an already existing node. If that is okay, either discard that input's "
+                "owner or use graph.clone."
             )
         if variable not in self.is_input:
             with self.journal.all_or_nothing():
@@ -176,17 +179,25 @@ class EditableGraph(GraphTables):
 
     @all_or_nothing
     def replace(
-        self, var: Variable, new_var: Variable, reason: str | None = None, import_missing: bool = False
+        self,
+        var: Variable,
+        new_var: Variable,
+        reason: str | None = None,
+        import_missing: bool = False,
+        verbose: bool = False,
     ) -> None:
         """Replace the present uses of `var` by `new_var`; nodes imported with `new_var` still use `var`.
 
         Do nothing if the graph does not use `var`. A computed replacement of a less specific type gets the
         type of `var`. Refuse (TypeError) a replacement of another type, and (InconsistencyError) one that
-        is in the graph and computed from a use of `var`.
+        is in the graph and computed from a use of `var`. With `verbose` it prints what is replaced.
         """
         if var is new_var or var not in self.is_variable:
             return
         reason = reason_text(reason)
+        if verbose:
+            text = f"rewriting: rewrite {reason} replaces {_placed(var)} with {_placed(new_var)}\n"
+            sys.stdout.write(text)
         new_var = self._as_specific(var, new_var, reason)
         uses = list(self.clients[var])
         below = min([self.ranks[node] for node, _ in uses if node in self.ranks], default=None)
@@ -208,10 +219,11 @@ class EditableGraph(GraphTables):
         pairs: Iterable[tuple[Variable, Variable]],
         reason: str | None = None,
         import_missing: bool = False,
+        verbose: bool = False,
     ) -> None:
         """`replace` each pair, in order: all of them, or none."""
         for old, new in pairs:
-            self.replace(old, new, reason, import_missing)
+            self.replace(old, new, reason, import_missing, verbose)
 
     # Removals
 
@@ -279,6 +291,12 @@ class EditableGraph(GraphTables):
     def check_integrity(self) -> None:
         """Refuse (InconsistencyError) a graph whose nodes, variables, clients and ranks disagree."""
         check_integrity(self)
+
+
+def _placed(variable: Variable) -> str:
+    """Return the text of `variable` and of the node that computes it."""
+    place = f"{variable.owner.op}.{variable.index}" if variable.owner else str(variable)
+    return f"{place} of {variable.owner}"
 
 
 def _rank(ranks: Mapping[Apply, int], node: Apply) -> int:

@@ -10,6 +10,7 @@ while others still read the other.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from importlib import import_module
 from operator import attrgetter
 from types import MappingProxyType
 from typing import Any, Literal, TypeVar, cast, overload
@@ -18,6 +19,7 @@ from cachegraph.pickling.rebuilding import rebuilds_pickled
 from engine.errors import MissingInputError
 from engine.graph.apply import Apply
 from engine.graph.editable import EditableGraph
+from engine.graph.expressions import as_string
 from engine.graph.feature import Feature
 from engine.graph.flat import flatten, restore
 from engine.graph.frozen_nodes import (
@@ -60,15 +62,19 @@ class FunctionGraph(EditableGraph):
     def __init__(
         self,
         inputs: Sequence[Variable] | None = None,
-        outputs: Sequence[Variable] = (),
+        outputs: Sequence[Variable] | None = None,
         features: Sequence[Feature] = (),
         clone: bool = True,
         memo: Memo | None = None,
+        copy_inputs: bool = True,
+        copy_orphans: bool = False,
     ) -> None:
+        if outputs is None:
+            raise ValueError("Making a graph: No outputs specified; give the variables that it computes")
         if inputs is None:
             inputs = [v for v in graph_inputs(outputs) if not isinstance(v, Constant)]
         if clone:
-            memo = clone_get_equiv(inputs, outputs, copy_orphans=False, memo=memo)
+            memo = clone_get_equiv(inputs, outputs, copy_inputs, copy_orphans, memo)
             inputs = [cast(Variable, memo[v]) for v in inputs]
             outputs = [cast(Variable, memo[v]) for v in outputs]
         self._fill(inputs, outputs, features)
@@ -111,6 +117,10 @@ class FunctionGraph(EditableGraph):
             return FrozenFunctionGraph.from_io(self.inputs, self.outputs)
         return FrozenFunctionGraph.from_toposort(self.inputs, self.outputs, self.toposort())
 
+    def dprint(self, **options: Any) -> Any:
+        """Print this graph; `options` are those of `engine.dprint`."""
+        return import_module("engine.printing").dprint(self, **options)
+
     def __getstate__(self) -> dict[str, Any]:
         return flatten(self)
 
@@ -118,13 +128,18 @@ class FunctionGraph(EditableGraph):
         self._make_empty()
         restore(self, state)
 
-    def _repr_svg_(self) -> str | None:
-        from engine.graph.dot import to_svg
+    def _repr_html_(self) -> str:
+        from engine.graph.drawing.svg import to_html
+
+        return to_html(self)
+
+    def _repr_svg_(self) -> str:
+        from engine.graph.drawing.svg import to_svg
 
         return to_svg(self)
 
     def __repr__(self) -> str:
-        return f"FunctionGraph({', '.join(str(output) for output in self.outputs)})"
+        return f"FunctionGraph({', '.join(as_string(self.inputs, self.outputs))})"
 
 
 class FrozenFunctionGraph(Immutable):
@@ -336,8 +351,13 @@ class FrozenFunctionGraph(Immutable):
     def __reduce__(self) -> tuple[Any, ...]:
         return _load_graph, (len(self.inputs), *describe(self.inputs, self.outputs))
 
-    def _repr_svg_(self) -> str | None:
-        from engine.graph.dot import to_svg
+    def _repr_html_(self) -> str:
+        from engine.graph.drawing.svg import to_html
+
+        return to_html(self)
+
+    def _repr_svg_(self) -> str:
+        from engine.graph.drawing.svg import to_svg
 
         return to_svg(self)
 
@@ -387,8 +407,9 @@ def _freeze_variable(variable: Variable, frozen: dict[Variable, Variable], user:
     if found is None:
         if not isinstance(variable, Constant):
             raise MissingInputError(
-                f"Freezing a graph: {variable} of type {variable.type}, used by {user}, is neither an input, "
-                "a constant nor computed; add it to the inputs, or give it a value with givens",
+                f"Freezing a graph: Orphan {variable} of type {variable.type}, used by {user}, could not be "
+                "mapped: it is neither an input, a constant nor computed; add it to the inputs, or give it a "
+                "value with givens",
                 variable,
             )
         found = frozen[variable] = FrozenConstant(variable.type, variable.data)

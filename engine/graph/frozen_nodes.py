@@ -74,6 +74,11 @@ class _FrozenVariable(Immutable, Variable):
         """An empty namespace: frozen variables have no annotations."""
         return _NO_TAG
 
+    @property
+    def auto_name(self) -> str:
+        """The text of the variable: all graphs share it, so it has no number of its own."""
+        return str(self)
+
 
 class NominalVariable(_FrozenVariable):
     """Input number `id` of a frozen graph. The same id and type give the same object."""
@@ -93,6 +98,14 @@ class NominalVariable(_FrozenVariable):
     def __init__(self, id: int, type: Type) -> None:
         """Do nothing: `__new__`, which may return an existing object, sets everything."""
 
+    def equals(self, other: object) -> bool:
+        """Return True if `other` is this input: the same number and type give the same object."""
+        return self is other
+
+    def signature(self) -> tuple[Type, int]:
+        """Return the type and the number."""
+        return self.type, self.id
+
     def __reduce__(self) -> tuple[Any, ...]:
         return NominalVariable, (self.id, self.type)
 
@@ -100,7 +113,7 @@ class NominalVariable(_FrozenVariable):
         return f"i{self.id}"
 
     def __repr__(self) -> str:
-        return f"NominalVariable({self.id}, {self.type})"
+        return f"NominalVariable({self.id}, {self.type!r})"
 
 
 class FrozenConstant(_FrozenVariable, Constant):

@@ -80,5 +80,8 @@ class InternedValues(Generic[T]):
     def __call__(self, value: T) -> T:
         # A weak reference hashes and compares like its object while that lives, and by identity after.
         key = weakref.ref(value)
-        found = self._table.get(key)
+        try:
+            found = self._table.get(key)
+        except TypeError:  # a user's type without a hash is equal to itself only
+            return value
         return self._table.add(key, value) if found is None else found

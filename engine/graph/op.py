@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 from engine.errors import NullGradientError
 from engine.graph.apply import Apply
-from engine.graph.props import REMEMBERED, ByProps, exact, is_of_engine
+from engine.graph.props import REMEMBERED, ByProps, exact_or_identity, is_of_engine
 from engine.graph.types import Type
 
 
@@ -61,7 +61,10 @@ class Op(ByProps):
         if len(inputs) != len(self.itypes):
             raise TypeError(f"Applying {self}: it takes {len(self.itypes)} inputs, {len(inputs)} were given")
         types = [as_type(item) for item in self.itypes]
-        variables = [type.filter_variable(given) for type, given in zip(types, inputs, strict=True)]
+        try:
+            variables = [type.filter_variable(given) for type, given in zip(types, inputs, strict=True)]
+        except TypeError as error:
+            raise TypeError(f"Invalid input types for Op {self}: {error}") from error
         return Apply(self, variables, [as_type(item).make_variable() for item in self.otypes])
 
     def perform(self, node: Apply, inputs: Sequence[Any], output_storage: Sequence[list[Any]]) -> None:
@@ -113,15 +116,26 @@ class Op(ByProps):
     def __call__(
         self, *inputs: Any, name: str | None = None, return_list: bool = False, **kwargs: Any
     ) -> Any:
-        """Apply this Op; return its output, or the list of its outputs if there are several."""
+        """Apply this Op; return its output, or the list of its outputs if there are several.
+
+        `name` is the output's; several get `name`_0, `name`_1 and so on.
+        """
         node = self.make_node(*inputs, **kwargs)
-        if name is not None and len(node.outputs) == 1:
-            node.outputs[0].name = name
+        if name is not None:
+            self._give_name(node, name)
         if return_list:
             return list(node.outputs)
         if self.default_output is not None:
             return node.outputs[self.default_output]
         return node.outputs[0] if len(node.outputs) == 1 else list(node.outputs)
+
+    def _give_name(self, node: Apply, name: str) -> None:
+        """Name the output of `node`, or its default one; of several, each with its number behind `name`."""
+        if self.default_output is not None or len(node.outputs) == 1:
+            node.outputs[self.default_output or 0].name = name
+            return
+        for number, output in enumerate(node.outputs):
+            output.name = f"{name}_{number}"
 
     def __str__(self) -> str:
         name = getattr(self, "name", None)
@@ -138,7 +152,7 @@ class Op(ByProps):
 def unnamed_attributes(op: Any) -> dict[str, Hashable]:
     """Return the attributes that `__props__` does not name: hashables, equal for equal bits, by name."""
     named = op.__props__ or ()
-    return {name: _exact_or_itself(value) for name, value in attributes(op).items() if name not in named}
+    return {name: exact_or_identity(value) for name, value in attributes(op).items() if name not in named}
 
 
 def attributes(op: Op) -> dict[str, Any]:
@@ -162,13 +176,6 @@ def _slots(cls: type) -> tuple[tuple[str, MemberDescriptorType], ...]:
             if isinstance(item, MemberDescriptorType):
                 found[f"{name} of {base.__qualname__}" if name in found else name] = item
     return tuple(found.items())
-
-
-def _exact_or_itself(value: Any) -> Hashable:
-    try:
-        return exact(value)
-    except TypeError:
-        return id, id(value)
 
 
 def as_type(item: Any) -> Any:

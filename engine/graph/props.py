@@ -37,6 +37,14 @@ def exact(value: Any) -> Hashable:
     return cast(Hashable, value) if isinstance(value, ByProps) else _exact_other(kind, value)
 
 
+def exact_or_identity(value: Any) -> Hashable:
+    """Return `exact` of a value, or for one that cannot be hashed its identity."""
+    try:
+        return exact(value)
+    except TypeError:
+        return id, id(value)
+
+
 def _exact_other(kind: type, value: Any) -> Hashable:
     if isinstance(value, type | FunctionType):  # equal only to itself
         return value

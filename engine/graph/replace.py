@@ -128,7 +128,8 @@ def graph_replace(
         if unused:
             names = sorted(map(str, unused))
             raise ValueError(
-                f"Replacing {', '.join(names)}: the outputs do not depend on them; leave them out"
+                f"Replacing {', '.join(names)}: Some replacements were not used; the outputs do not depend "
+                "on them; leave them out"
             )
     result = rebuild(outputs, _memo(pairs, True))
     return result[0] if isinstance(output, Variable) else result

@@ -140,6 +140,10 @@ class GraphTables(FeatureHost):
         others = [node.outputs[0] for node in self.ranks if node not in needed]
         return io_toposort(self.is_input, [*self.outputs, *others], orderings)
 
+    def get_clients(self, variable: Variable) -> list[Client]:
+        """Return the uses of `variable`: pairs of a node and the position among its inputs."""
+        return list(self.clients[variable])
+
     def nodes_that_need(self, node: Apply) -> list[Apply]:
         """Return the nodes that use an output of `node`, including those of the Op `Output`."""
         return [client for output in node.outputs for client, _ in self.clients[output]]

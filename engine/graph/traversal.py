@@ -17,7 +17,7 @@ from collections.abc import (
 from typing import Any, Literal, TypeVar, cast, overload
 
 from engine.graph.apply import Apply
-from engine.graph.variables import Constant, Variable
+from engine.graph.variables import Constant, Variable, is_named
 
 T = TypeVar("T")
 Orderings = Mapping[Apply, Iterable[Apply | Variable]]
@@ -42,12 +42,11 @@ def walk(
 ) -> Generator[T | tuple[T, Iterable[T] | None], None, None]:
     """Yield each item reachable from `nodes` through `expand` once, breadth or depth first.
 
-    Depth first goes from left to right. With `return_children` yield pairs of an item and its children.
+    Depth first goes from right to left, as PyTensor does. With `return_children` yield pairs of an item
+    and its children.
     """
     seen: set[T] = set()
     waiting = deque(nodes)
-    if not bfs:
-        waiting.reverse()
     while waiting:
         item = waiting.popleft() if bfs else waiting.pop()
         if item in seen:
@@ -60,7 +59,7 @@ def walk(
         if return_children:
             yield item, children
         if children:
-            waiting.extend(children if bfs else reversed(children))
+            waiting.extend(children)
 
 
 def ancestors(
@@ -68,11 +67,11 @@ def ancestors(
 ) -> Generator[Variable, None, None]:
     """Yield `graphs` and all variables that they are computed from, except those behind `blockers`.
 
-    Depth first, inputs from left to right.
+    Depth first, from right to left, as PyTensor does.
     """
     blocked = frozenset(blockers or ())
     seen: set[Variable] = set()
-    stack = list(graphs)[::-1]
+    stack = list(graphs)
     while stack:
         variable = stack.pop()
         if variable in seen:
@@ -80,7 +79,7 @@ def ancestors(
         seen.add(variable)
         yield variable
         if variable.owner is not None and variable not in blocked:
-            stack.extend(variable.owner.inputs[::-1])
+            stack.extend(variable.owner.inputs)
 
 
 def apply_ancestors(
@@ -123,7 +122,7 @@ def vars_between(ins: Iterable[Variable], outs: Iterable[Variable]) -> Generator
     def expand(variable: Variable) -> Iterable[Variable] | None:
         if variable.owner is None or variable in blocked:
             return None
-        return (*variable.owner.inputs, *variable.owner.outputs)
+        return (*variable.owner.outputs, *variable.owner.inputs)
 
     return walk(outs, expand, bfs=False)
 
@@ -135,8 +134,10 @@ def orphans_between(ins: Iterable[Variable], outs: Iterable[Variable]) -> Genera
 
 
 def applys_between(ins: Iterable[Variable], outs: Iterable[Variable]) -> Generator[Apply, None, None]:
-    """Yield the nodes between `ins` and `outs`, in topological order."""
-    yield from io_toposort(frozenset(ins), outs)
+    """Yield the nodes between `ins` and `outs`, each once, in the order of `vars_between`."""
+    known = frozenset(ins)
+    nodes = (variable.owner for variable in vars_between(known, outs) if variable not in known)
+    yield from dict.fromkeys(node for node in nodes if node is not None)
 
 
 def apply_depends_on(apply: Apply, depends_on: Apply | Iterable[Apply]) -> bool:
@@ -195,15 +196,40 @@ def _dependent(outputs: Iterable[Variable], included: Set[Variable]) -> set[Vari
 
 
 def get_var_by_name(graphs: Iterable[Variable], target_var_id: str) -> tuple[Variable, ...]:
-    """Return the variables named `target_var_id` among `graphs` and their ancestors, breadth first.
+    """Return the variables whose name or automatic name is `target_var_id` among `graphs`, their ancestors
+    and the inner graphs of users' Ops, breadth first.
 
-    Inner graphs of Ops are not searched: their variables have no names.
+    Inner graphs of the engine's Ops are frozen: their variables have no names.
     """
 
     def expand(variable: Variable) -> Iterable[Variable] | None:
-        return None if variable.owner is None else variable.owner.inputs
+        if variable.owner is None:
+            return None
+        return [*variable.owner.inputs, *getattr(inner_graph(variable.owner.op), "outputs", ())]
 
-    return tuple([variable for variable in walk(graphs, expand) if variable.name == target_var_id])
+    return tuple([variable for variable in walk(graphs, expand) if is_named(variable, target_var_id)])
+
+
+def general_toposort(outputs: Iterable[T], deps: Callable[[T], Iterable[T] | None]) -> list[T]:
+    """Return `outputs` and all that they depend on through `deps`, each item after its dependencies.
+
+    Among items that are ready, those come first that became ready first. Refuse (ValueError) a cycle.
+    """
+    needed = {item: dict.fromkeys(found or ()) for item, found in walk(outputs, deps, False, True)}
+    users: dict[T, list[T]] = {}
+    for item, dependencies in needed.items():
+        for dependency in dependencies:
+            users.setdefault(dependency, []).append(item)
+    waiting = {item: len(dependencies) for item, dependencies in needed.items()}
+    order = [item for item, count in waiting.items() if not count]
+    for item in order:
+        for user in users.get(item, ()):
+            waiting[user] -= 1
+            if not waiting[user]:
+                order.append(user)
+    if len(order) != len(needed):
+        raise ValueError(f"Ordering {len(needed)} items: the graph contains cycles")
+    return order
 
 
 def io_toposort(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from engine.graph.props import ByProps
+from engine.graph.props import ByProps, exact_or_identity
 from engine.graph.variables import Constant, Variable
 
 
@@ -30,29 +30,56 @@ class Type(ByProps):
         return True
 
     def data_key(self, value: Any) -> tuple[Any, ...]:
-        """Return a hashable of all bits of `value`: constants of one type and key are interned as one."""
-        raise NotImplementedError(f"{type(self).__name__} must implement data_key()")
+        """Return a hashable of all bits of `value`: constants of one type and key are interned as one.
+
+        By default of a value that can be compared bit for bit; any other is equal to itself only.
+        """
+        return (exact_or_identity(value),)
 
     def same_data(self, first: Any, second: Any) -> bool:
         """Return True if two values are the same bit for bit (a `data_key` may be a digest)."""
-        raise NotImplementedError(f"{type(self).__name__} must implement same_data()")
+        return first is second or exact_or_identity(first) == exact_or_identity(second)
 
-    def is_super(self, other: Type) -> bool:
-        """Return True if every value of `other` is a value of this type."""
-        return self == other
+    def is_super(self, other: Type) -> bool | None:
+        """Return True if every value of `other` is a value of this type, else None."""
+        return True if self == other else None
 
     def intersection(self, other: Type) -> Type | None:
         """Return the type of the values that are of this type and of `other`, or None."""
         return self if self == other else None
 
-    def filter_variable(self, variable: Any) -> Variable:
-        """Return `variable` as a variable of this type; refuse (TypeError) one that may hold other values."""
-        if isinstance(variable, Variable) and self.is_super(variable.type):
+    def in_same_class(self, other: Type) -> bool:
+        """Return True if values of both types can be used in the same places; by default, if equal."""
+        return bool(self.is_super(other))
+
+    def convert_variable(self, variable: Variable) -> Variable | None:
+        """Return `variable` as one of this type, or None if that is impossible.
+
+        Raises NotImplementedError if it is possible for some values, and the class does not say how.
+        """
+        if self.is_super(variable.type):
             return variable
+        if variable.type.is_super(self):
+            raise NotImplementedError(f"{type(self).__name__} must implement convert_variable()")
+        return None
+
+    def filter_variable(self, variable: Any, allow_convert: bool = False) -> Variable:
+        """Return `variable` as a variable of this type; refuse (TypeError) one that may hold other values.
+
+        With `allow_convert` it is converted if that is possible.
+        """
+        if isinstance(variable, Variable):
+            found = self.convert_variable(variable) if allow_convert else None
+            if found is not None or self.is_super(variable.type):
+                return variable if found is None else found
         raise TypeError(
             f"Using a variable where {self} is needed: found {variable!r} of type "
             f"{getattr(variable, 'type', type(variable).__name__)}; convert it first"
         )
+
+    def clone(self, *properties: Any, **named: Any) -> Type:
+        """Return the type of this class with other properties."""
+        return type(self)(*properties, **named)
 
     def make_variable(self, name: str | None = None) -> Variable:
         """Return a new variable of this type without an owner."""

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from importlib import import_module
+from itertools import count
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 if TYPE_CHECKING:
     from engine.graph.apply import Apply
@@ -18,7 +19,9 @@ class Variable:
     Compared and hashed by identity.
     """
 
-    __slots__ = ("__weakref__", "_tag", "index", "name", "owner", "type")
+    __slots__ = ("__weakref__", "_auto_name", "_tag", "index", "name", "owner", "type")
+    __count__: ClassVar[Iterator[int]] = count()
+    """The numbers of automatic names."""
 
     def __init__(
         self, type: Type, owner: Apply | None = None, index: int | None = None, name: str | None = None
@@ -37,6 +40,19 @@ class Variable:
         except AttributeError:
             self._tag: SimpleNamespace = SimpleNamespace()
             return self._tag
+
+    @property
+    def auto_name(self) -> str:
+        """A name that no other variable of the process has, given when somebody first asks for it."""
+        try:
+            return self._auto_name
+        except AttributeError:
+            self._auto_name: str = f"auto_{next(Variable.__count__)}"
+            return self._auto_name
+
+    def dprint(self, **options: Any) -> Any:
+        """Print the graph of this variable; `options` are those of `engine.dprint`."""
+        return import_module("engine.printing").dprint(self, **options)
 
     def clone(self, name: str | None = None) -> Variable:
         """Return a variable of the same type without an owner, named `name` or as this one."""
@@ -98,6 +114,10 @@ class Constant(Variable):
         """Return a hashable, equal for constants of one type whose values have the same bits."""
         return (self.type, *self.type.data_key(self.data))
 
+    def equals(self, other: object) -> bool:
+        """Return True if `other` is a constant of the same type, whose value has the same bits."""
+        return self is other or (isinstance(other, Constant) and self.signature() == other.signature())
+
     def clone(self, name: str | None = None) -> Constant:
         """Return a constant of the same type and data, named `name` or as this one."""
         return type(self)(self.type, self.data, name or self.name)
@@ -109,3 +129,8 @@ class Constant(Variable):
 
     def __getstate__(self) -> dict[str, Any]:
         return {**super().__getstate__(), "data": self.data}
+
+
+def is_named(variable: Variable, name: str) -> bool:
+    """Return True if `name` is the name of `variable`, or the automatic one that it was given."""
+    return name in (variable.name, getattr(variable, "_auto_name", None))

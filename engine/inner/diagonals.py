@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from engine.inner.named_op import NamedOp
 from engine.tensor.axes import axes_of, numbers_of
@@ -15,6 +15,9 @@ from engine.tensor.diagonals import (
     with_diagonal,
     with_diagonals,
 )
+
+if TYPE_CHECKING:
+    from engine.tensor.variable import TensorVariable
 
 _OWN = ("offset", "axis1", "axis2")
 
@@ -87,7 +90,7 @@ def _matrix_and_number(op: NamedOp, inputs: Sequence[Any], ndim: int | None) -> 
     return [a, *numbers]
 
 
-def diagonal(a: Any, offset: Any = 0, axis1: int = 0, axis2: int = 1) -> Any:
+def diagonal(a: Any, offset: Any = 0, axis1: int = 0, axis2: int = 1) -> TensorVariable:
     """Return the diagonals `offset` places above the main ones, along a new last axis.
 
     They are those of the matrices over `axis1` and `axis2`. Raises ValueError for fewer than 2 dimensions.
@@ -103,7 +106,7 @@ def diagonal(a: Any, offset: Any = 0, axis1: int = 0, axis2: int = 1) -> Any:
 extract_diag = diagonal
 
 
-def alloc_diag(diag: Any, offset: Any = 0, axis1: int = 0, axis2: int = 1) -> Any:
+def alloc_diag(diag: Any, offset: Any = 0, axis1: int = 0, axis2: int = 1) -> TensorVariable:
     """Return zeros with the vectors of the last axis of `diag` on the diagonals that `diagonal` takes."""
     diag = as_tensor_variable(diag)
     axes = axes_of(f"Making a diagonal of {diag}", (axis1, axis2), diag.type.ndim + 1)
@@ -111,7 +114,7 @@ def alloc_diag(diag: Any, offset: Any = 0, axis1: int = 0, axis2: int = 1) -> An
     return AllocDiag(k, *axes)(diag) if isinstance(k, int) else matrices_of_diagonals(diag, k, axes)
 
 
-def diag(v: Any, k: Any = 0) -> Any:
+def diag(v: Any, k: Any = 0) -> TensorVariable:
     """Return the square matrix with the vector `v` on its diagonal `k`; of a matrix, return that diagonal."""
     v = as_tensor_variable(v)
     if v.type.ndim not in (1, 2):
@@ -119,7 +122,7 @@ def diag(v: Any, k: Any = 0) -> Any:
     return alloc_diag(v, k) if v.type.ndim == 1 else diagonal(v, k)
 
 
-def fill_diagonal(a: Any, val: Any) -> Any:
+def fill_diagonal(a: Any, val: Any) -> TensorVariable:
     """Return `a` with `val` where all indices are equal.
 
     Raises ValueError, when the function runs, if `a` has more than 2 dimensions of different lengths.
@@ -127,6 +130,6 @@ def fill_diagonal(a: Any, val: Any) -> Any:
     return FillDiagonal()(a, val)
 
 
-def fill_diagonal_offset(a: Any, val: Any, offset: Any) -> Any:
+def fill_diagonal_offset(a: Any, val: Any, offset: Any) -> TensorVariable:
     """Return the matrix `a` with `val` on the diagonal `offset` places above the main one."""
     return FillDiagonalOffset()(a, val, offset_of(offset))

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from engine.inner.named_op import NamedOp
 from engine.tensor.conversion import as_tensor_variable
 from engine.tensor.subscripts import Labelled, contracted, ordered, parsed
+
+if TYPE_CHECKING:
+    from engine.tensor.variable import TensorVariable
 
 Path = tuple[tuple[int, ...], ...]
 
@@ -45,7 +48,7 @@ class Einsum(NamedOp):
     __repr__ = __str__
 
 
-def einsum(subscripts: str, *operands: Any, optimize: None = None) -> Any:
+def einsum(subscripts: str, *operands: Any, optimize: None = None) -> TensorVariable:
     """Return the sum of products of tensors that `subscripts` describe, as numpy.einsum does.
 
     If all lengths are known, the products are taken in the order that needs the fewest operations,

@@ -198,7 +198,7 @@ class OpFromGraph(Op, HasInnerGraph):
         return OpFromGraph.from_fgraph(graph, inline=self.is_inline), present
 
     def __str__(self) -> str:
-        return f"{self.name or type(self).__name__}{'{inline}' if self.is_inline else ''}"
+        return f"{self.name or type(self).__name__}{{inline={self.is_inline}}}"
 
     __repr__ = __str__
 

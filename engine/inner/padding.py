@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -12,6 +12,9 @@ from engine.scalar.promotion import INTEGERS
 from engine.tensor.conversion import as_tensor_variable
 from engine.tensor.padding import OPTIONS, Pairs, padded
 from engine.tensor.rearranging import broadcast_to
+
+if TYPE_CHECKING:
+    from engine.tensor.variable import TensorVariable
 
 Known = tuple[tuple[int | None, int | None], ...]
 
@@ -57,7 +60,7 @@ def pad(
     end_values: Any = None,
     stat_length: Any = None,
     reflect_type: str | None = None,
-) -> Any:
+) -> TensorVariable:
     """Return `x` with elements before and after along each axis.
 
     `pad_width` is a number, a pair (before, after) for all axes, or a pair for each axis. The elements are
@@ -117,8 +120,8 @@ def _known(width: Any) -> int | None:
 def _pairs(given: Any, ndim: int) -> Pairs:
     """Return a pair of 0-d variables for each axis: what `given` has, broadcast to shape (ndim, 2)."""
     if isinstance(given, Variable) and not isinstance(given, Constant):
-        spread = broadcast_to(given, (ndim, 2))
-        return [(spread[axis, 0], spread[axis, 1]) for axis in range(ndim)]
+        rows = broadcast_to(given, (ndim, 2))
+        return [(rows[axis, 0], rows[axis, 1]) for axis in range(ndim)]
     items = np.asarray(given.data) if isinstance(given, Constant) else np.array(given, dtype=object)
     try:
         spread = np.broadcast_to(items, (ndim, 2))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -16,6 +16,9 @@ from engine.tensor.elemwise import dimshuffle
 from engine.tensor.packing import divided
 from engine.tensor.rearranging import divided_axis, merged_axes, repeated
 from engine.tensor.shape import flatten, lengths_of, reshape
+
+if TYPE_CHECKING:
+    from engine.tensor.variable import TensorVariable
 
 _PROPS = NamedOp.__props__ or ()
 _COUNTS = ("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32")
@@ -132,7 +135,7 @@ def _known(lengths: Sequence[Any]) -> Known:
     return tuple(known) if len(known) == len(lengths) else None
 
 
-def repeat(x: Any, repeats: Any, axis: int | None = None) -> Any:
+def repeat(x: Any, repeats: Any, axis: int | None = None) -> TensorVariable:
     """Return `x` with each element along `axis` repeated `repeats` times, a number or one for each element.
 
     Without an axis the flattened elements are repeated.
@@ -169,7 +172,7 @@ def split(x: Any, splits_size: Any, *, n_splits: int | None = None, axis: int = 
     return Split(count, place)(x, splits_size, return_list=True) if count else []
 
 
-def join_dims(x: Any, start_axis: int = 0, n_axes: int | None = None) -> Any:
+def join_dims(x: Any, start_axis: int = 0, n_axes: int | None = None) -> TensorVariable:
     """Return `x` with `n_axes` axes from `start_axis` on (default: all) merged into one, in C order."""
     x = as_tensor_variable(x)
     ndim = x.type.ndim
@@ -181,7 +184,7 @@ def join_dims(x: Any, start_axis: int = 0, n_axes: int | None = None) -> Any:
     return JoinDims(first, ndim - first if n_axes is None else n_axes)(x)
 
 
-def split_dims(x: Any, shape: Any, axis: int = 0) -> Any:
+def split_dims(x: Any, shape: Any, axis: int = 0) -> TensorVariable:
     """Return `x` with `axis` taken apart, in C order, into axes of the lengths `shape`."""
     x = as_tensor_variable(x)
     place = axis_of(f"Taking apart an axis of {x}", axis, x.type.ndim)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import reduce
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from engine.graph.apply import Apply
 from engine.inner.from_graph import SymbolicOp
@@ -21,6 +21,9 @@ from engine.tensor.math import abs as absolute
 from engine.tensor.math import add, eq, exp, log, log1p, mul, sub, switch, true_div
 from engine.tensor.reduction import max as max_over
 from engine.tensor.reduction import sum as sum_over
+
+if TYPE_CHECKING:
+    from engine.tensor.variable import TensorVariable
 
 
 class _OverAxes(SymbolicOp):
@@ -216,12 +219,44 @@ class XLog1PY(_TimesLog):
         return add(1, y)
 
 
-def xlogy(x: Any, y: Any) -> Any:
+class XLogX(SymbolicOp):
+    """x log(x), 0 where x is 0. The slope there is -inf."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.is_inline = True
+
+    def build_inner_graph(self, *inputs: Any) -> list[Any]:
+        (x,) = inputs
+        return [switch(eq(x, 0), 0.0, mul(x, log(x)))]
+
+    def pullback_wanted(
+        self,
+        inputs: Sequence[Any],
+        outputs: Sequence[Any],
+        cotangents: Sequence[Any],
+        wanted: Sequence[bool] | None,
+    ) -> list[Any]:
+        gradient = cotangents[0]
+        return [None if gradient is None else mul(gradient, add(1, log(inputs[0])))]
+
+    def pushforward(self, inputs: Sequence[Any], outputs: Sequence[Any], tangents: Sequence[Any]) -> Any:
+        return [None if tangents[0] is None else mul(tangents[0], add(1, log(inputs[0])))]
+
+
+def xlogx(x: Any) -> TensorVariable:
+    """Return `x` times log(x); 0 where `x` is 0. The gradient there is -inf."""
+    return XLogX()(_as_floats(x))
+
+
+def xlogy(x: Any, y: Any) -> TensorVariable:
     """Return `x` times log(y); 0 where `x` is 0."""
+    if x is y:
+        return xlogx(x)
     return XLogY()(*map(_as_floats, as_tensors([x, y])))
 
 
-def xlog1py(x: Any, y: Any) -> Any:
+def xlog1py(x: Any, y: Any) -> TensorVariable:
     """Return `x` times log(1 + y); 0 where `x` is 0."""
     return XLog1PY()(*map(_as_floats, as_tensors([x, y])))
 
@@ -236,17 +271,17 @@ def _applied(op: type[_OverAxes], x: Any, axis: Any) -> Any:
     return op(normalize_axis("Normalizing a tensor", axis, x.type.ndim))(x)
 
 
-def softmax(x: Any, axis: Any = None) -> Any:
+def softmax(x: Any, axis: Any = None) -> TensorVariable:
     """Return exp(x) divided by its sum over `axis`: one axis, several, or all (None)."""
     return _applied(Softmax, x, axis)
 
 
-def log_softmax(x: Any, axis: Any = None) -> Any:
+def log_softmax(x: Any, axis: Any = None) -> TensorVariable:
     """Return the logarithm of the softmax of `x` over `axis`: one axis, several, or all (None)."""
     return _applied(LogSoftmax, x, axis)
 
 
-def logsumexp(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
+def logsumexp(x: Any, axis: Any = None, keepdims: bool = False) -> TensorVariable:
     """Return the logarithm of the sum of exp(x) over `axis`: one axis, several, or all (None)."""
     x = _as_floats(x)
     op = LogSumExp(normalize_axis("Normalizing a tensor", axis, x.type.ndim))

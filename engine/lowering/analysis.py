@@ -8,7 +8,7 @@ from typing import cast
 
 from engine.graph.apply import Apply
 from engine.graph.variables import Variable
-from engine.lowering.op_rule import FindRule, OpRule, count_uses, rule_for
+from engine.lowering.op_rule import FindRule, count_uses, rules_for
 from engine.lowering.overwriting import overwriting_nodes
 
 MOST_SKIPPED = 8
@@ -29,20 +29,17 @@ class GraphAnalysis:
         destroyable: Collection[Variable],
         rule_of: FindRule,
     ) -> None:
-        self._rule_of = rule_of
-        self.uses = count_uses(nodes, outputs, rule_of)
+        self.rules = rules_for(nodes, rule_of)
+        """The rule for each node. To find one takes longer than to apply many a rule."""
+        self.uses = count_uses(self.rules, outputs)
         self.fused = {node.inputs[0] for node in nodes if self._reduces_alone(node)}
         self.nodes = self._with_reductions_first(nodes)
         self.overwriting = overwriting_nodes(self.nodes, inputs, outputs, destroyable)
 
-    def rule(self, node: Apply) -> OpRule:
-        """Return the rule for `node`; raises LoweringError if its Op has none."""
-        return rule_for(node, self._rule_of)
-
     def _reduces_alone(self, node: Apply) -> bool:
         """Return True if `node` is a needed reduction, and nothing else reads its input."""
         is_alone = bool(node.inputs) and self.uses.get(node.inputs[0]) == 1
-        return is_alone and bool(self.uses.get(node.outputs[0])) and self.rule(node).reduces
+        return is_alone and bool(self.uses.get(node.outputs[0])) and self.rules[node].reduces
 
     def _with_reductions_first(self, nodes: Sequence[Apply]) -> list[Apply]:
         """Return the nodes, each reduction straight behind the node that runs in its loops.
@@ -64,7 +61,7 @@ class GraphAnalysis:
 
     def _may_run_fused(self, node: Apply) -> bool:
         """Return True if `node` is a reduction that may have a computation in its loops."""
-        if not node.inputs or node.inputs[0] not in self.fused or not self.rule(node).reduces:
+        if not node.inputs or node.inputs[0] not in self.fused or not self.rules[node].reduces:
             return False
         producer = node.inputs[0].owner
         return producer is not None and len(producer.outputs) == 1
@@ -98,4 +95,4 @@ class GraphAnalysis:
 
     def skipped(self, variable: Variable) -> int | None:
         """Return how many first rows of another variable `variable` leaves out, if it is all the others."""
-        return None if variable.owner is None else self.rule(variable.owner).skipped(variable.owner)
+        return None if variable.owner is None else self.rules[variable.owner].skipped(variable.owner)

@@ -84,7 +84,7 @@ class Lowering:
     def lower_nodes(self) -> None:
         """Lower every node."""
         for node in self.analysis.nodes:
-            self.analysis.rule(node).lower(self, node)
+            self.analysis.rules[node].lower(self, node)
             for output in node.outputs:
                 self._check_lengths(node, output)
 

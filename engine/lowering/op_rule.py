@@ -49,15 +49,20 @@ def rule_for(node: Apply, rule_of: FindRule) -> OpRule:
     return found
 
 
-def count_uses(
-    nodes: Sequence[Apply], outputs: Collection[Variable], rule_of: FindRule
-) -> dict[Variable, int]:
-    """Return the number of reads of each variable's value: by needed kernels, for lengths, by the caller."""
+def rules_for(nodes: Sequence[Apply], rule_of: FindRule) -> dict[Apply, OpRule]:
+    """Return the rule for each of `nodes`; raises LoweringError if one has none."""
+    return {node: rule_for(node, rule_of) for node in nodes}
+
+
+def count_uses(rules: dict[Apply, OpRule], outputs: Collection[Variable]) -> dict[Variable, int]:
+    """Return the number of reads of each variable's value: by needed kernels, for lengths, by the caller.
+
+    `rules` has the nodes in the order in which they run.
+    """
     uses: dict[Variable, int] = {}
     for variable in outputs:
         uses[variable] = uses.get(variable, 0) + 1
-    for node in reversed(nodes):
-        rule = rule_for(node, rule_of)
+    for node, rule in reversed(rules.items()):
         is_needed = any(uses.get(output) for output in node.outputs)
         # A node whose outputs nobody reads may still be asked for its lengths.
         for variable in (*rule.lengths(node), *(rule.reads(node) if is_needed else ())):

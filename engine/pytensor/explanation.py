@@ -14,9 +14,9 @@ from engine.pytensor.steps import EngineStep
 def explain(function: Any) -> str:
     """Return a text of a line for each stage of a function of PyTensor's (or of a PyMC point function).
 
-    It says how many nodes the engine computes and how that code was found, and for each Op that PyTensor
-    computes the reason. What is computed once, of data alone, comes first. Of a model that nutpie compiled
-    it shows both functions.
+    It says how many nodes the engine computes, how that code was found and the seconds it took, and for each
+    Op that PyTensor computes the reason. What is computed once, of data alone, comes first. Of a model that
+    nutpie compiled it shows both functions.
     """
     if hasattr(function, "expand_func"):
         parts = {"density": function.logp_func, "all variables": function.expand_func}
@@ -39,7 +39,8 @@ def _lines(stages: Sequence[Any], steps: Sequence[Any]) -> list[str]:
     for stage, step in zip(stages, steps, strict=True):
         if isinstance(step, EngineStep):
             found = step.function.cache_info
-            lines.append(f"the engine computes {len(stage.nodes)} nodes: {found.outcome}")
+            spent = f", {found.seconds['total']:.2f} s" if "total" in found.seconds else ""
+            lines.append(f"the engine computes {len(stage.nodes)} nodes: {found.outcome}{spent}")
             lines += [f"PyTensor computed them in {n} calls: {why}" for why, n in step.repeats.items()]
         elif isinstance(stage, NodeStage):
             counts = Counter(zip([str(node.op) for node in stage.nodes], stage.reasons, strict=True))

@@ -23,21 +23,27 @@ from engine.rewriting.merge import MergeOptimizer
 from engine.rewriting.passes import (
     arithmetic,
     axes,
+    branch_merging,
     casts,
     checks,
     comparisons,
     dots,
     fills,
+    joined_slices,
     joins,
+    repeated_values,
     shapes,
     slices,
     sums,
+    whole_slices,
+    written_parts,
 )
 from engine.rewriting.passes.branches import LazyBranches
 from engine.rewriting.passes.constant_folding import constant_folding
 from engine.rewriting.passes.fusion import FusionOptimizer, RecomputeForReductions
 from engine.rewriting.passes.gradient_controls import local_gradient_control
 from engine.rewriting.passes.inplace import INPLACE
+from engine.rewriting.passes.lifted_parts import LIFTED_PARTS
 from engine.rewriting.passes.stabilize import STABILIZE
 from engine.rewriting.replaced_ops import ReplaceOps, local_replace_op
 from engine.rewriting.rewriters import GraphRewriter, NodeRewriter, RewriteReport
@@ -58,17 +64,24 @@ CANONICALIZE: tuple[NodeRewriter, ...] = (
     axes.local_reshape_of_reshape,
     axes.local_useless_subtensor,
     slices.local_reverse_twice,
-    slices.local_subtensor_of_inc_subtensor,
+    whole_slices.local_useless_slice,
+    slices.local_read_of_write_same_indices,
+    written_parts.local_write_of_write_same_indices,
+    written_parts.local_useless_inc_subtensor,
+    written_parts.local_setsubtensor_of_constants,
     slices.local_subtensor_of_fill,
     slices.local_initial_rows,
+    *LIFTED_PARTS,
     fills.local_useless_fill,
     fills.local_fill_template,
     fills.local_fill_sink,
+    repeated_values.local_elemwise_alloc,
     comparisons.local_useless_elemwise_comparison,
     comparisons.local_useless_switch,
     comparisons.local_int_div_by_one,
     joins.local_join_empty,
     joins.local_join_make_vector,
+    joined_slices.local_join_subtensors,
     joins.local_reduce_join,
     dots.local_dot_to_mul,
     arithmetic.local_add_zero,
@@ -81,10 +94,11 @@ CANONICALIZE: tuple[NodeRewriter, ...] = (
     arithmetic.local_div_by_constant,
     arithmetic.local_one_over,
     arithmetic.local_pow_constant,
-    arithmetic.local_mul_branch,
-    arithmetic.local_div_branch,
-    sums.local_reduction_of_one,
-    sums.local_sum_of_sum,
+    arithmetic.local_mul_switch_sink,
+    arithmetic.local_div_switch_sink,
+    branch_merging.local_merge_switch_same_cond,
+    sums.local_reduce_broadcastable,
+    sums.local_reduce_chain,
     sums.local_sum_of_multiple,
     sums.local_sum_of_fill,
     sums.local_extremum_of_fill,

@@ -1,4 +1,4 @@
-"""The replacement of Ops of matrices by the graphs that compute them, alone or in a batch.
+"""The replacement of Ops by the graphs that compute them, alone or in a batch.
 
 All are replaced after the rewrites that look for them. One that a loop gives to the graph around is
 replaced there.
@@ -38,8 +38,11 @@ def local_replace_op(fgraph: FunctionGraph, node: Apply) -> Sequence[Variable] |
 
 
 def _is_replaced(node: Apply) -> bool:
-    op = node.op.core_op if isinstance(node.op, Blockwise) else node.op
-    return isinstance(op, ReplacedOp)
+    if isinstance(node.op, ReplacedOp):
+        return node.op.is_replaced(node.inputs)
+    if not isinstance(node.op, Blockwise) or not isinstance(node.op.core_op, ReplacedOp):
+        return False
+    return node.op.core_op.is_replaced(node.op.core_node(node.inputs).inputs)
 
 
 def _replacement_of(node: Apply) -> Sequence[Variable]:

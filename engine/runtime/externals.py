@@ -82,9 +82,8 @@ def c_function(name: str) -> int:
 
 @cache
 def _process_symbol(symbol: str) -> int:
-    for library in _c_libraries():
-        if (found := _address(library, symbol)) is not None:
-            return found
+    if (found := _address(ctypes.CDLL(None), symbol)) is not None:
+        return found
     raise LoadError("resolving", symbol, "this process's C library does not have it")
 
 
@@ -96,13 +95,6 @@ def _special_function(name: str, arity: int) -> int:
         return function_of_doubles("scipy.special.cython_special", name, arity)
     except CythonFunctionError as error:
         raise LoadError("resolving", name, str(error)) from error
-
-
-@cache
-def _c_libraries() -> tuple[ctypes.CDLL, ...]:
-    if os.name == "nt":
-        return tuple(ctypes.CDLL(name) for name in ("ucrtbase", "vcruntime140"))
-    return (ctypes.CDLL(None),)
 
 
 def _address(library: ctypes.CDLL, symbol: str) -> int | None:

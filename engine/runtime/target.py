@@ -4,7 +4,6 @@ how many threads."""
 from __future__ import annotations
 
 import os
-import sys
 from functools import cache
 
 from cachegraph.environment import settings_in_force, warn_once
@@ -13,6 +12,7 @@ from cachegraph.object_code.cpu import has_fma as has_fma
 from cachegraph.object_code.cpu import levels_up_to, machine_levels
 from cachegraph.object_code.cpu import vector_bits as vector_bits
 from cachegraph.object_code.llvm_library import TEXT_OUT, LLVMFunctions, with_text
+from cachegraph.processes import is_worker_process
 
 LLVM = LLVMFunctions({"LLVMPY_GetProcessTriple": (None, TEXT_OUT)})
 
@@ -53,10 +53,11 @@ def process_threads() -> int:
     common = os.environ.get("OMP_NUM_THREADS", "")
     if common.isdecimal() and int(common) > 0:
         return int(common)
-    return 1 if is_worker_process() else len(os.sched_getaffinity(0))
+    return 1 if is_worker_process() else _processors()
 
 
-def is_worker_process() -> bool:
-    """Return True in a process that multiprocessing started."""
-    multiprocessing = sys.modules.get("multiprocessing.process")
-    return multiprocessing is not None and multiprocessing.parent_process() is not None
+def _processors() -> int:
+    """Return how many processors this process may use, or how many there are where nobody restricts it."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1

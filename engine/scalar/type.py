@@ -86,6 +86,9 @@ class ScalarConstant(ScalarVariable, Constant):
 
     __slots__ = ()
 
+    def __init__(self, type: ScalarType, data: Any, name: str | None = None) -> None:
+        super().__init__(type, type.filter(data), name)
+
 
 class ScalarType(Type):
     """The numbers of `dtype`: complex ones, floats, integers or bools (engine.scalar.promotion.DTYPES)."""

@@ -2,7 +2,7 @@
 
 import sys
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from engine.tensor import indexing, optimize, subtensor, variable
 from engine.tensor.conversion import as_tensor_variable, constant
@@ -20,6 +20,7 @@ from engine.tensor.creation import (
 )
 from engine.tensor.diagonals import eye, trace, tri, tril, triu
 from engine.tensor.elemwise import DimShuffle, Elemwise, cast, dimshuffle
+from engine.tensor.gathering import WrapIndex
 from engine.tensor.indexing import inc_subtensor, set_subtensor
 from engine.tensor.later import LATER, MODULES
 from engine.tensor.makers import (
@@ -240,14 +241,17 @@ from engine.tensor.shape import (
     transpose,
 )
 from engine.tensor.slicing import IncSubtensor, Subtensor
-from engine.tensor.subtensor import AdvancedIncSubtensor1, AdvancedSubtensor1, WrapIndex
+from engine.tensor.subtensor import AdvancedIncSubtensor, AdvancedSubtensor
 from engine.tensor.type import TensorType, is_data, tensor_type
 from engine.tensor.variable import TensorConstant, TensorVariable
 
+if TYPE_CHECKING:
+    from engine.tensor.later_names import *  # noqa: F403
+
 __all__ = [
     "ARange",
-    "AdvancedIncSubtensor1",
-    "AdvancedSubtensor1",
+    "AdvancedIncSubtensor",
+    "AdvancedSubtensor",
     "Alloc",
     "CumOp",
     "DimShuffle",

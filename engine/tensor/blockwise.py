@@ -227,7 +227,7 @@ def vectorize_graph(outputs: Any, replace: Mapping[Any, Any]) -> Any:
     `replace` is no variable, and NotImplementedError for an Op on values that are no tensors.
     """
     if any(not isinstance(v, Variable) for pair in replace.items() for v in pair):
-        raise ValueError(f"Vectorizing a graph: some of the replaced items are not variables: {replace}")
+        raise ValueError(f"Vectorizing a graph: Some of the replaced items are not Variables: {replace}")
     several = [outputs] if isinstance(outputs, Variable) else list(outputs)
     inputs = truncated_graph_inputs(several, ancestors_to_include=list(replace))
     memo: dict[Variable, Any] = {variable: replace.get(variable, variable) for variable in inputs}

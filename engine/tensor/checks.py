@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -17,6 +17,9 @@ from engine.tensor.conversion import as_tensor_variable, pad
 from engine.tensor.elemwise import cast, dimshuffle
 from engine.tensor.math import fill
 from engine.tensor.type import static_shape, tensor_type
+
+if TYPE_CHECKING:
+    from engine.tensor.variable import TensorVariable
 
 _MOST_PRINTED = 30
 
@@ -166,7 +169,7 @@ class SpecifyShape(CheckedValue):
     __repr__ = __str__
 
 
-def specify_shape(x: Any, shape: Any) -> Any:
+def specify_shape(x: Any, shape: Any) -> TensorVariable:
     """Return `x` with a known shape: a length, a vector of known length, or None for each axis; one `...`
     stands for all others. Its type has the lengths that are constants; the function checks them all.
 
@@ -179,10 +182,10 @@ def specify_shape(x: Any, shape: Any) -> Any:
     axes = [axis for axis, length in enumerate(given) if length is not None]
     if all(_is_known(x.type.shape[axis], given[axis]) for axis in axes):
         return x
-    return SpecifyShape(axes).make_node(x, *[given[axis] for axis in axes]).outputs[0]
+    return SpecifyShape(axes)(x, *[given[axis] for axis in axes])
 
 
-def specify_broadcastable(x: Any, *axes: int) -> Any:
+def specify_broadcastable(x: Any, *axes: int) -> TensorVariable:
     """Return `x` with length 1 along `axes`, which its type then says; the function checks them."""
     x = as_tensor_variable(x)
     ones = axes_of(f"Specifying lengths of {x}", axes, x.type.ndim)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -13,26 +13,29 @@ from engine.tensor.math import abs as absolute
 from engine.tensor.math import add, and_, eq, ge, gt, invert, isinf, isnan, le, lt, mul, neq, or_, sub, xor
 from engine.tensor.quantifiers import all as all_over
 
+if TYPE_CHECKING:
+    from engine.tensor.variable import TensorVariable
+
 equal, not_equal, less, less_equal, greater, greater_equal = eq, neq, lt, le, gt, ge
 bitwise_and, bitwise_or, bitwise_xor, bitwise_not = and_, or_, xor, invert
 
 
-def logical_and(x: Any, y: Any) -> Any:
+def logical_and(x: Any, y: Any) -> TensorVariable:
     """Return True where both are not 0."""
     return and_(_is_true(x), _is_true(y))
 
 
-def logical_or(x: Any, y: Any) -> Any:
+def logical_or(x: Any, y: Any) -> TensorVariable:
     """Return True where one of them, or both, are not 0."""
     return or_(_is_true(x), _is_true(y))
 
 
-def logical_xor(x: Any, y: Any) -> Any:
+def logical_xor(x: Any, y: Any) -> TensorVariable:
     """Return True where one of them alone is not 0."""
     return xor(_is_true(x), _is_true(y))
 
 
-def logical_not(x: Any) -> Any:
+def logical_not(x: Any) -> TensorVariable:
     """Return True where `x` is 0."""
     return invert(_is_true(x))
 
@@ -42,7 +45,7 @@ def _is_true(x: Any) -> Any:
     return x if x.type.dtype == "bool" else neq(x, 0)
 
 
-def isfinite(x: Any) -> Any:
+def isfinite(x: Any) -> TensorVariable:
     """Return True for each element that is neither infinite nor NaN."""
     x = as_tensor_variable(x)
     if x.type.dtype not in INEXACT:
@@ -50,17 +53,17 @@ def isfinite(x: Any) -> Any:
     return and_(invert(isnan(x)), invert(isinf(x)))
 
 
-def isposinf(x: Any) -> Any:
+def isposinf(x: Any) -> TensorVariable:
     """Return True for each element that is positive infinity."""
     return eq(x, np.inf)
 
 
-def isneginf(x: Any) -> Any:
+def isneginf(x: Any) -> TensorVariable:
     """Return True for each element that is negative infinity."""
     return eq(x, -np.inf)
 
 
-def isclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bool = False) -> Any:
+def isclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bool = False) -> TensorVariable:
     """Return True where `a` differs from `b` by no more than `atol + rtol * abs(b)`, or both are the same
     infinity; with `equal_nan` also where both are NaN.
     """
@@ -70,6 +73,6 @@ def isclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: boo
     return or_(found, and_(isnan(a), isnan(b))) if equal_nan else found
 
 
-def allclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bool = False) -> Any:
+def allclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bool = False) -> TensorVariable:
     """Return a 0-d bool: True if `isclose` is for all elements."""
     return all_over(isclose(a, b, rtol, atol, equal_nan))

@@ -24,14 +24,16 @@ from engine.tensor.type import TensorType
 class IfElse(Op):
     """Returns the first `n_outs` of the values given after the condition, or the others.
 
+    `as_view` is PyTensor's permission to share memory with inputs, of which no use is made; `name` is shown.
     Raises ValueError for a wrong number of values; TypeError for a condition of more than 0 dimensions,
     and for two values that differ in dtype or rank. Their shapes may differ.
     """
 
-    __props__ = ("n_outs",)
+    __props__ = ("n_outs", "name")
 
-    def __init__(self, n_outs: int) -> None:
+    def __init__(self, n_outs: int, as_view: bool = False, name: str | None = None) -> None:
         self.n_outs = n_outs
+        self.name = name
 
     def make_node(self, condition: Any, *values: Any) -> Apply:
         condition = as_tensor_variable(condition)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from engine.tensor.axes import axes_of, axis_of, numbers_of
 from engine.tensor.checks import specify_shape
@@ -15,10 +15,13 @@ from engine.tensor.products import dot
 from engine.tensor.reduction import sum as sum_over
 from engine.tensor.shape import expand_dims, reshape, shape_i, size_over
 
+if TYPE_CHECKING:
+    from engine.tensor.variable import TensorVariable
+
 dense_dot = dot
 
 
-def tensordot(a: Any, b: Any, axes: Any = 2) -> Any:
+def tensordot(a: Any, b: Any, axes: Any = 2) -> TensorVariable:
     """Return the products of `a` and `b` summed over `axes`: the number of the last axes of `a` and the first
     of `b`, or the axes of `a` and those of `b`.
     """
@@ -55,14 +58,14 @@ def _as_matrix(x: Any, rows: Sequence[int], columns: Sequence[int]) -> Any:
     return reshape(moved, (size_over(x, rows), size_over(x, columns)))
 
 
-def vecdot(x1: Any, x2: Any, dtype: Any = None) -> Any:
+def vecdot(x1: Any, x2: Any, dtype: Any = None) -> TensorVariable:
     """Return the products of `x1` and `x2`, which are not conjugated, summed over their last axis in their
     dtype.
     """
     return _as_dtype(_summed(mul(x1, x2), -1), dtype)
 
 
-def matvec(x1: Any, x2: Any, dtype: Any = None) -> Any:
+def matvec(x1: Any, x2: Any, dtype: Any = None) -> TensorVariable:
     """Return the products of the matrices in the last two axes of `x1` with the vectors in `x2`'s last."""
     x1, x2 = as_tensor_variable(x1), as_tensor_variable(x2)
     if x1.type.ndim == 2 and x2.type.ndim == 1:
@@ -70,7 +73,7 @@ def matvec(x1: Any, x2: Any, dtype: Any = None) -> Any:
     return vecdot(x1, expand_dims(x2, -2), dtype)
 
 
-def vecmat(x1: Any, x2: Any, dtype: Any = None) -> Any:
+def vecmat(x1: Any, x2: Any, dtype: Any = None) -> TensorVariable:
     """Return the products of the vectors in the last axis of `x1` with the matrices in `x2`'s last two."""
     x1, x2 = as_tensor_variable(x1), as_tensor_variable(x2)
     if x1.type.ndim == 1 and x2.type.ndim == 2:
@@ -82,7 +85,9 @@ def _summed(products: Any, axis: int) -> Any:
     return sum_over(products, axis, dtype=products.type.dtype)
 
 
-def cross(a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1, axis: int | None = None) -> Any:
+def cross(
+    a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1, axis: int | None = None
+) -> TensorVariable:
     """Return the cross products of the vectors of 3 elements along `axisa` of `a` and `axisb` of `b`, along
     `axisc` of the result, or along `axis` of all three. Raises ValueError for other lengths.
     """

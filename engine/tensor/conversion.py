@@ -86,7 +86,7 @@ def _stacked(items: Sequence[Any]) -> Any:
 
 def as_tensor_variable(
     value: Any, name: str | None = None, ndim: int | None = None, dtype: Any = None
-) -> Any:
+) -> TensorVariable:
     """Return `value` as a tensor variable: a variable itself, anything else converted by `constant`.
 
     A list or tuple with variables becomes a tensor of their common dtype, in which Python numbers have no
@@ -110,7 +110,8 @@ def as_tensor_variable(
         )
     if dtype is not None and value.type.dtype != check_dtype(dtype):
         raise TypeError(f"Using {value} of dtype {value.type.dtype} as {dtype}: cast it with astype")
-    return value if ndim is None else pad(value, ndim)
+    tensor: Any = value  # also a frozen one, whose class is made for it
+    return tensor if ndim is None else pad(tensor, ndim)
 
 
 as_tensor = as_tensor_variable

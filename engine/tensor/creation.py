@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -23,13 +23,16 @@ from engine.tensor.reduction import sum as sum_over
 from engine.tensor.shape import lengths_of, shape_i
 from engine.tensor.type import check_dtype, tensor_type
 
+if TYPE_CHECKING:
+    from engine.tensor.variable import TensorVariable
 
-def zeros_like(x: Any, dtype: Any = None) -> Any:
+
+def zeros_like(x: Any, dtype: Any = None) -> TensorVariable:
     """Return zeros in the shape of `x`, in its dtype unless one is given."""
     return _filled(x, 0, dtype)
 
 
-def ones_like(x: Any, dtype: Any = None) -> Any:
+def ones_like(x: Any, dtype: Any = None) -> TensorVariable:
     """Return ones in the shape of `x`, in its dtype unless one is given."""
     return _filled(x, 1, dtype)
 
@@ -113,12 +116,19 @@ class Alloc(Op):
 class ARange(Op):
     """The int64s from `start` to before `stop` in steps of `step`, three 0-d int64 inputs.
 
-    Raises ValueError for a step of 0 or -2**63, and for more numbers than an array can hold.
+    Raises ValueError for a step of 0 or -2**63, and for more numbers than an array can hold. Numbers of
+    another `dtype` are computed of these: applying `ARange(dtype)` is what `arange` does.
     """
 
-    __props__ = ()
+    __props__ = ("dtype",)
+
+    def __init__(self, dtype: Any = "int64") -> None:
+        self.dtype = check_dtype(dtype)
 
     def make_node(self, start: Any, stop: Any, step: Any) -> Apply:
+        if self.dtype != "int64":
+            node: Any = arange(start, stop, step, self.dtype).owner
+            return node
         inputs = lengths_of((start, stop, step))
         known = [int(v.data) if isinstance(v, Constant) else None for v in inputs]
         length = None
@@ -135,6 +145,9 @@ class ARange(Op):
 
     def pullback(self, inputs: Sequence[Any], outputs: Sequence[Any], cotangents: Sequence[Any]) -> list[Any]:
         return [None] * 3
+
+
+_positions = ARange()
 
 
 def count_between(start: int, stop: int, step: int) -> int:
@@ -167,26 +180,26 @@ def check_size(shape: Sequence[int], dtype: str) -> None:
         )
 
 
-def alloc(value: Any, *shape: Any) -> Any:
+def alloc(value: Any, *shape: Any) -> TensorVariable:
     """Return a tensor filled with `value`; `shape` lists its lengths, numbers or integer variables."""
     lengths = lengths_of(shape[0] if len(shape) == 1 and _is_shape(shape[0]) else shape)
-    return Alloc().make_node(value, *lengths).outputs[0]
+    return Alloc()(value, *lengths)
 
 
-def full(shape: Any, fill_value: Any, dtype: Any = None) -> Any:
+def full(shape: Any, fill_value: Any, dtype: Any = None) -> TensorVariable:
     """Return a tensor filled with `fill_value`; `shape` is a length, a tuple of them, or a vector of
     known length.
     """
     value = as_tensor_variable(fill_value)
-    return Alloc().make_node(cast(value, dtype or value.type.dtype), *lengths_of(shape)).outputs[0]
+    return Alloc()(cast(value, dtype or value.type.dtype), *lengths_of(shape))
 
 
-def zeros(shape: Any, dtype: Any = "float64") -> Any:
+def zeros(shape: Any, dtype: Any = "float64") -> TensorVariable:
     """Return zeros. `shape` is a length, a tuple of lengths or a vector of known length."""
     return full(shape, number(0, check_dtype(dtype)))
 
 
-def ones(shape: Any, dtype: Any = "float64") -> Any:
+def ones(shape: Any, dtype: Any = "float64") -> TensorVariable:
     """Return ones. `shape` is a length, a tuple of lengths or a vector of known length."""
     return full(shape, number(1, check_dtype(dtype)))
 
@@ -195,13 +208,13 @@ empty = zeros
 """Undefined elements are zero here."""
 
 
-def full_like(x: Any, fill_value: Any, dtype: Any = None) -> Any:
+def full_like(x: Any, fill_value: Any, dtype: Any = None) -> TensorVariable:
     """Return a tensor filled with `fill_value` in the shape of `x`, in its dtype unless one is given."""
     x = as_tensor_variable(x)
     return fill(x, cast(as_tensor_variable(fill_value), dtype or x.type.dtype))
 
 
-def arange(start: Any, stop: Any = None, step: Any = 1, dtype: Any = None) -> Any:
+def arange(start: Any, stop: Any = None, step: Any = 1, dtype: Any = None) -> TensorVariable:
     """Return the numbers from `start` (0 if only a stop is given) to before `stop`, in steps of `step`.
 
     The bounds are numbers or 0-d tensors. Of integers the result is int64; otherwise it has the common
@@ -218,11 +231,11 @@ def arange(start: Any, stop: Any = None, step: Any = 1, dtype: Any = None) -> An
     if any(bound.type.dtype in COMPLEX for bound in bounds):
         raise ComplexError("Counting from one complex number to another: they have no order")
     if not any(bound.type.dtype in FLOATS for bound in bounds):
-        return cast(ARange().make_node(*bounds).outputs[0], found)
+        return cast(_positions.make_node(*bounds).outputs[0], found)
     first, last, by = (cast(bound, "float64") for bound in bounds)
     known = [float(bound.data) for bound in bounds if isinstance(bound, Constant)]
     count = _count_floats(*known) if len(known) == 3 else _float_steps(first, last, by)
-    positions = cast(ARange().make_node(0, count, 1).outputs[0], "float64")
+    positions = cast(_positions.make_node(0, count, 1).outputs[0], "float64")
     values = add(first, mul(positions, by))
     if not (isinstance(bounds[2], Constant) and math.isfinite(bounds[2].data)):
         values = switch(eq(positions, 0.0), first, values)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import reduce
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from engine.graph.apply import Apply
 from engine.graph.variables import Constant, Variable
@@ -19,6 +19,9 @@ from engine.tensor.reduction import sum as sum_over
 from engine.tensor.replaced_op import ReplacedOp
 from engine.tensor.shape import lengths_known, lengths_of, shape_i
 from engine.tensor.type import check_dtype
+
+if TYPE_CHECKING:
+    from engine.tensor.variable import TensorVariable
 
 
 def _offsets(rows: Any, columns: Any) -> Any:
@@ -51,7 +54,7 @@ def _whole(k: Any) -> int:
 
 def _offsets_in(m: Any) -> Any:
     if m.type.ndim < 2:
-        raise ValueError(f"Taking a triangle of {m.type}: it must have 2 dimensions or more")
+        raise ValueError(f"Taking a triangle of {m.type}: it must be two dimensional, or a batch of such")
     return _offsets(shape_i(m, -2), shape_i(m, -1))
 
 
@@ -77,23 +80,23 @@ class Eye(ReplacedOp):
         return [[False]] * 3
 
 
-def eye(n: Any, m: Any = None, k: Any = 0, dtype: Any = "float64") -> Any:
+def eye(n: Any, m: Any = None, k: Any = 0, dtype: Any = "float64") -> TensorVariable:
     """Return an `n` by `m` (default `n`) matrix with ones on the diagonal `k` places above the main one."""
     return Eye(dtype)(*_sizes(n, m), offset_of(k))
 
 
-def tri(n: Any, m: Any = None, k: int = 0, dtype: Any = "float64") -> Any:
+def tri(n: Any, m: Any = None, k: int = 0, dtype: Any = "float64") -> TensorVariable:
     """Return an `n` by `m` (default `n`) matrix with ones on and below the diagonal `k`."""
     return cast(le(_offsets(*_sizes(n, m)), offset_of(k)), check_dtype(dtype))
 
 
-def tril(m: Any, k: int = 0) -> Any:
+def tril(m: Any, k: int = 0) -> TensorVariable:
     """Return the matrix `m`, or those over the last two axes, with zeros above the diagonal `k`."""
     m = as_tensor_variable(m)
     return switch(le(_offsets_in(m), offset_of(k)), m, cast(0, m.type.dtype))
 
 
-def triu(m: Any, k: int = 0) -> Any:
+def triu(m: Any, k: int = 0) -> TensorVariable:
     """Return the matrix `m`, or those over the last two axes, with zeros below the diagonal `k`."""
     m = as_tensor_variable(m)
     return switch(ge(_offsets_in(m), offset_of(k)), m, cast(0, m.type.dtype))
@@ -113,6 +116,9 @@ def only_triangle(m: Any, lower: bool, strict: bool = False, halved: bool = Fals
 
 def _places(rows: Any, columns: Any, k: Any) -> tuple[Any, Any]:
     """Return the row and column indices of the diagonal `k` of a matrix of this size; ints are known ones."""
+    down: Any
+    right: Any
+    length: Any
     if isinstance(k, int):
         down, right = (-k, 0) if k < 0 else (0, k)
     else:
@@ -134,7 +140,7 @@ def on_diagonals(a: Any, k: Any = 0, axes: Sequence[int] = (0, 1)) -> Any:
     return dimshuffle(found, [*range(1, found.type.ndim), 0])
 
 
-def trace(a: Any, offset: Any = 0, axis1: int = 0, axis2: int = 1) -> Any:
+def trace(a: Any, offset: Any = 0, axis1: int = 0, axis2: int = 1) -> TensorVariable:
     """Return the sum of the main diagonal of a matrix, or of the one that `diagonal` takes."""
     a = as_tensor_variable(a)
     axes = axes_of(f"Taking a trace of {a}", (axis1, axis2), a.type.ndim)
@@ -154,7 +160,7 @@ def matrices_of_diagonals(diag: Any, k: Any, axes: Sequence[int]) -> Any:
     return dimshuffle(found, [at[axis] if axis in at else next(rest) for axis in range(ndim)])
 
 
-def identity_like(x: Any, dtype: Any = None) -> Any:
+def identity_like(x: Any, dtype: Any = None) -> TensorVariable:
     """Return a matrix of the shape of the matrix `x` with ones on its main diagonal."""
     x = as_tensor_variable(x)
     return eye(shape_i(x, 0), shape_i(x, 1), 0, dtype or x.type.dtype)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -19,6 +19,9 @@ from engine.tensor.quantifiers import any as any_over
 from engine.tensor.rearranging import shape_padright
 from engine.tensor.shape import flatten, reshape, shape_i
 from engine.tensor.type import tensor_type
+
+if TYPE_CHECKING:
+    from engine.tensor.variable import TensorVariable
 
 
 class Unique(Op):
@@ -102,7 +105,9 @@ def unique(
     return Unique(return_index, return_inverse, return_counts, axis, equal_nan)(ar)
 
 
-def isin(element: Any, test_elements: Any, assume_unique: bool = False, invert: bool = False) -> Any:
+def isin(
+    element: Any, test_elements: Any, assume_unique: bool = False, invert: bool = False
+) -> TensorVariable:
     """Return True for each element of `element` that is one of `test_elements`; with `invert`, that is not.
 
     NaN is none. `assume_unique` is numpy's and decides nothing here.

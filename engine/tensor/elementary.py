@@ -5,7 +5,7 @@ special functions given by others.
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -49,6 +49,9 @@ from engine.tensor.math import (
 )
 from engine.tensor.math import round as half_to_even
 
+if TYPE_CHECKING:
+    from engine.tensor.variable import TensorVariable
+
 square, sgn, int_div, log1pexp = sqr, sign, floor_div, softplus
 round_half_to_even, tensor_copy = half_to_even, identity
 
@@ -56,14 +59,14 @@ _DEGREE = math.pi / 180
 _ROUNDINGS = ("half_to_even", "half_away_from_zero")
 
 
-def round_half_away_from_zero(x: Any) -> Any:
+def round_half_away_from_zero(x: Any) -> TensorVariable:
     """Return `x` rounded to whole numbers, halves away from zero."""
     x = as_tensor_variable(x)
     whole = trunc(x)
     return switch(ge(absolute(sub(x, whole)), 0.5), add(whole, sign(x)), whole)
 
 
-def iround(x: Any, mode: str | None = None) -> Any:
+def iround(x: Any, mode: str | None = None) -> TensorVariable:
     """Return `x` rounded as `mode` ("half_to_even", the default, or "half_away_from_zero") as int64."""
     if mode not in (None, *_ROUNDINGS):
         raise NotImplementedError(f"Rounding: mode is {mode!r}; it must be one of {', '.join(_ROUNDINGS)}")
@@ -71,12 +74,12 @@ def iround(x: Any, mode: str | None = None) -> Any:
     return cast(found, "int64")
 
 
-def deg2rad(x: Any) -> Any:
+def deg2rad(x: Any) -> TensorVariable:
     """Return degrees as radians."""
     return mul(x, _DEGREE)
 
 
-def rad2deg(x: Any) -> Any:
+def rad2deg(x: Any) -> TensorVariable:
     """Return radians as degrees."""
     return mul(x, 180 / math.pi)
 
@@ -86,19 +89,19 @@ def divmod(x: Any, y: Any) -> tuple[Any, Any]:
     return floor_div(x, y), mod(x, y)
 
 
-def ceil_intdiv(a: Any, b: Any) -> Any:
+def ceil_intdiv(a: Any, b: Any) -> TensorVariable:
     """Return the quotient of two integers, rounded up."""
     quotient = floor_div(a, b)
     return add(quotient, cast(neq(mod(a, b), 0), quotient.type.dtype))
 
 
-def real(x: Any) -> Any:
+def real(x: Any) -> TensorVariable:
     """Return the real part of `x`: `x` itself if it is not complex."""
     x = as_tensor_variable(x)
     return apply_elemwise(scalar.real, x) if x.type.dtype in COMPLEX else x
 
 
-def conj(x: Any) -> Any:
+def conj(x: Any) -> TensorVariable:
     """Return the complex conjugate of `x`: `x` itself if it is not complex."""
     return of_complex(as_tensor_variable(x))
 
@@ -106,24 +109,24 @@ def conj(x: Any) -> Any:
 conjugate = conj
 
 
-def imag(x: Any) -> Any:
+def imag(x: Any) -> TensorVariable:
     """Return the imaginary part of `x`: zeros if it is not complex."""
     x = as_tensor_variable(x)
     return apply_elemwise(scalar.imag, x) if x.type.dtype in COMPLEX else zeros_like(x)
 
 
-def angle(x: Any) -> Any:
+def angle(x: Any) -> TensorVariable:
     """Return the angle of `x` in the complex plane, between -pi and pi; of real numbers 0 or pi."""
     x = as_tensor_variable(x)
     return arctan2(imag(x), real(x))
 
 
-def complex_from_polar(abs: Any, angle: Any) -> Any:
+def complex_from_polar(abs: Any, angle: Any) -> TensorVariable:
     """Return the complex numbers of these magnitudes and angles."""
     return complex(mul(abs, cos(angle)), mul(abs, sin(angle)))
 
 
-def nan_to_num(x: Any, nan: Any = 0.0, posinf: Any = None, neginf: Any = None) -> Any:
+def nan_to_num(x: Any, nan: Any = 0.0, posinf: Any = None, neginf: Any = None) -> TensorVariable:
     """Return `x` with NaNs and infinities replaced, by default by 0 and the largest and lowest number."""
     x = as_tensor_variable(x)
     if x.type.dtype in COMPLEX:
@@ -136,12 +139,12 @@ def nan_to_num(x: Any, nan: Any = 0.0, posinf: Any = None, neginf: Any = None) -
     return switch(eq(x, -np.inf), float(limits.min) if neginf is None else neginf, x)
 
 
-def smallest(*args: Any) -> Any:
+def smallest(*args: Any) -> TensorVariable:
     """Return the smallest of the arguments, element by element."""
     return _extreme(minimum, args)
 
 
-def largest(*args: Any) -> Any:
+def largest(*args: Any) -> TensorVariable:
     """Return the largest of the arguments, element by element."""
     return _extreme(maximum, args)
 
@@ -155,22 +158,22 @@ def _extreme(choose: Any, args: tuple[Any, ...]) -> Any:
     return found
 
 
-def gammau(k: Any, x: Any) -> Any:
+def gammau(k: Any, x: Any) -> TensorVariable:
     """Return the upper incomplete gamma function, not regularized."""
     return mul(gammaincc(k, x), gamma(k))
 
 
-def gammal(k: Any, x: Any) -> Any:
+def gammal(k: Any, x: Any) -> TensorVariable:
     """Return the lower incomplete gamma function, not regularized."""
     return mul(gammainc(k, x), gamma(k))
 
 
-def chi2sf(x: Any, k: Any) -> Any:
+def chi2sf(x: Any, k: Any) -> TensorVariable:
     """Return the probability that a chi-squared variable with `k` degrees of freedom is above `x`."""
     return gammaincc(true_div(k, 2), true_div(x, 2))
 
 
-def kv(v: Any, x: Any) -> Any:
+def kv(v: Any, x: Any) -> TensorVariable:
     """Return the modified Bessel function of the second kind of real order `v`."""
     return mul(kve(v, x), exp(neg(x)))
 
@@ -178,6 +181,6 @@ def kv(v: Any, x: Any) -> Any:
 kn = kv
 
 
-def iv(v: Any, x: Any) -> Any:
+def iv(v: Any, x: Any) -> TensorVariable:
     """Return the modified Bessel function of the first kind of real order `v`."""
     return mul(ive(v, x), exp(absolute(x)))

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import lru_cache
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -26,7 +26,10 @@ from engine.scalar.promotion import COMPLEX, INEXACT
 from engine.tensor.axes import numbers_of
 from engine.tensor.broadcasting import broadcast_lengths, unbroadcast_axes
 from engine.tensor.conversion import as_tensor_variable, as_tensors
-from engine.tensor.type import TensorType, check_dtype, tensor_type
+from engine.tensor.type import TensorType, check_dtype, is_data, tensor_type
+
+if TYPE_CHECKING:
+    from engine.tensor.variable import TensorVariable
 
 
 class Elemwise(Op):
@@ -54,7 +57,7 @@ class Elemwise(Op):
         types = _output_types(self, tuple([variable.type for variable in tensors]))
         return Apply(self, tensors, [type.make_variable() for type in types])
 
-    def __call__(self, *inputs: Any, **options: Any) -> Any:
+    def __call__(self, *inputs: Any, **options: Any) -> TensorVariable:
         """Apply this Op; sums and products take any number of arguments, from left to right."""
         if self.scalar_op in (add, mul) and inputs:
             while len(inputs) > 2:
@@ -130,7 +133,7 @@ def apply_elemwise(scalar_op: ScalarOp, *inputs: Any) -> Any:
     return elemwise(scalar_op).make_node(*inputs).outputs[0]
 
 
-def cast(x: Any, dtype: Any) -> Any:
+def cast(x: Any, dtype: Any) -> TensorVariable:
     """Return `x` cast to `dtype`, or `x` itself if it has that dtype.
 
     Raises TypeError for complex numbers that are to become real ones.
@@ -296,7 +299,7 @@ def _dimshuffle_op(input_ndim: int, new_order: tuple[int | str, ...]) -> DimShuf
     return DimShuffle(input_ndim, new_order)
 
 
-def dimshuffle(x: Any, new_order: Any) -> Any:
+def dimshuffle(x: Any, new_order: Any) -> TensorVariable:
     """Return `x` with its axes reordered. `new_order` lists, for each axis of the result, an old axis or "x".
 
     "x" stands for a new axis of length 1. Axes may be negative. A dropped axis must have length 1.
@@ -316,7 +319,7 @@ def dimshuffle(x: Any, new_order: Any) -> Any:
         x, ndim = inner, inner.type.ndim
     if order == tuple(range(ndim)):
         return x
-    return _dimshuffle_op(ndim, order).make_node(x).outputs[0]
+    return _dimshuffle_op(ndim, order)(x)
 
 
 class Branch(NamedTuple):
@@ -362,9 +365,9 @@ def _choice(variable: Any, steps: int = _NESTED) -> tuple[Branch, Any] | None:
 
 def _chosen(variable: Any) -> tuple[Branch, Any] | None:
     condition, first, second = variable.owner.inputs
-    taken = _is_zero(second)
+    taken = _is_zero(second, first)
     chosen = first if taken else second
-    if not (taken or _is_zero(first)) or chosen.type.dtype != variable.type.dtype:
+    if not (taken or _is_zero(first, second)) or chosen.type.dtype != variable.type.dtype:
         return None
     return Branch(condition, taken), chosen
 
@@ -388,7 +391,13 @@ def rearranged(gradient: Any, arrange: Callable[[Any], Any], inner: Callable[[An
     return within([Branch(arrange(condition), taken) for condition, taken in branches], inner(found))
 
 
-def _is_zero(variable: Variable) -> bool:
+def _is_zero(variable: Variable, beside: Variable) -> bool:
+    """Return True for one zero, and for an array of zeros in the shape of the value `beside` it."""
+    is_alike = variable.type == beside.type
     while variable.owner is not None and isinstance(variable.owner.op, DimShuffle):
         variable = variable.owner.inputs[0]
-    return isinstance(variable, Constant) and variable.data.size == 1 and variable.data.item() == 0
+    if not isinstance(variable, Constant):
+        return False
+    if variable.data.size == 1:
+        return bool(variable.data.item() == 0)
+    return is_alike and not is_data(variable) and not np.any(variable.data)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import reduce
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -36,6 +36,9 @@ from engine.tensor.fourier import (
 from engine.tensor.math import add, and_, gt, lt, mul, sqrt, sub, switch, true_div
 from engine.tensor.shape import lengths_of, shape_i
 from engine.tensor.type import tensor_type
+
+if TYPE_CHECKING:
+    from engine.tensor.variable import TensorVariable
 
 __all__ = [
     "IRFFTOp",
@@ -140,7 +143,7 @@ def _weights(coefficients: Any, length: Any, inner: float) -> Any:
     return dimshuffle(weights, [*["x"] * (coefficients.type.ndim - 2), 0, "x"])
 
 
-def rfft(inp: Any, norm: str | None = None) -> Any:
+def rfft(inp: Any, norm: str | None = None) -> TensorVariable:
     """Return the Fourier transform of the real tensor `inp` of shape (m, ..., n), of shape
     (m, ..., n // 2 + 1, 2).
 
@@ -153,7 +156,7 @@ def rfft(inp: Any, norm: str | None = None) -> Any:
     return true_div(found, sqrt(_count(lengths, inp))) if norm == "ortho" else found
 
 
-def irfft(inp: Any, norm: str | None = None, is_odd: bool = False) -> Any:
+def irfft(inp: Any, norm: str | None = None, is_odd: bool = False) -> TensorVariable:
     """Return the real tensor with the Fourier transform `inp`; `is_odd` says if its last axis is odd.
 
     It is divided by the number of elements transformed, by its square root (`norm` "ortho") or by nothing

@@ -16,7 +16,8 @@ from engine.graph.traversal import io_toposort
 from engine.graph.variables import Constant, Variable
 from engine.tensor.elemwise import DimShuffle, Elemwise
 from engine.tensor.reduction import Reduction
-from engine.tensor.slicing import Subtensor
+from engine.tensor.slicing import IncSubtensor, Subtensor
+from engine.tensor.subtensor import AdvancedIncSubtensor, AdvancedSubtensor
 
 OPERATORS = {
     scalar.add: "+",
@@ -58,8 +59,11 @@ def _written(node: Apply, inputs: Sequence[str]) -> str:
         return _of_numbers(op.scalar_op, inputs)
     if isinstance(op, DimShuffle):
         return _reordered(op, inputs[0])
-    if isinstance(op, Subtensor):
-        return f"{inputs[0]}[{_index(op, list(inputs[1:]))}]"
+    if isinstance(op, Subtensor | AdvancedSubtensor):
+        return f"{inputs[0]}[{_index(op.entries, list(inputs[1:]))}]"
+    if isinstance(op, IncSubtensor | AdvancedIncSubtensor):
+        name = "set_subtensor" if op.set_instead_of_inc else "inc_subtensor"
+        return f"{name}({inputs[0]}[{_index(op.entries, list(inputs[2:]))}], {inputs[1]})"
     if isinstance(op, Reduction):
         whole = len(op.axis) == node.inputs[0].type.ndim
         return f"{type(op).__name__.lower()}({inputs[0]}, axis={None if whole else op.axis})"
@@ -87,6 +91,6 @@ def _reordered(op: DimShuffle, text: str) -> str:
     return f"{text}.T" if order == list(range(op.input_ndim))[::-1] else f"{op}({text})"
 
 
-def _index(op: Subtensor, numbers: list[str]) -> str:
+def _index(entries: Sequence[str], numbers: list[str]) -> str:
     """Return the index between the brackets; each letter of an entry is the next number."""
-    return ", ".join(re.sub("[a-z]", lambda _: numbers.pop(0), entry) for entry in op.entries)
+    return ", ".join(re.sub("[a-z]", lambda _: numbers.pop(0), entry) for entry in entries)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import reduce
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -25,6 +25,9 @@ from engine.tensor.math import add, and_, floor_div, gt, lt, minimum, mul, sqrt,
 from engine.tensor.rearranging import roll, slice_at_axis
 from engine.tensor.shape import lengths_known, lengths_of, shape_i
 from engine.tensor.type import tensor_type
+
+if TYPE_CHECKING:
+    from engine.tensor.variable import TensorVariable
 
 _SINGLE = ("float16", "float32", "complex64")
 
@@ -143,7 +146,7 @@ class TransformOfHalf(FourierOp):
         return [mul(HalfTransform(self.axes)(cotangents[0]), dimshuffle(weights, order)), None]
 
 
-def fftn(a: Any, s: Any = None, axes: Any = None, norm: str | None = None) -> Any:
+def fftn(a: Any, s: Any = None, axes: Any = None, norm: str | None = None) -> TensorVariable:
     """Return the Fourier transform of `a` along `axes`: by default the last ones that `s` has lengths for,
     or all.
 
@@ -156,13 +159,13 @@ def fftn(a: Any, s: Any = None, axes: Any = None, norm: str | None = None) -> An
     return _scaled(FourierTransform(axes)(a), _lengths(a, axes), norm, is_inverse=False)
 
 
-def ifftn(a: Any, s: Any = None, axes: Any = None, norm: str | None = None) -> Any:
+def ifftn(a: Any, s: Any = None, axes: Any = None, norm: str | None = None) -> TensorVariable:
     """Return the inverse of `fftn`. It divides by what `fftn` does not divide by."""
     a, axes = _prepared(a, s, axes)
     return _scaled(FourierTransform(axes, inverse=True)(a), _lengths(a, axes), norm, is_inverse=True)
 
 
-def rfftn(a: Any, s: Any = None, axes: Any = None, norm: str | None = None) -> Any:
+def rfftn(a: Any, s: Any = None, axes: Any = None, norm: str | None = None) -> TensorVariable:
     """Return the first `n // 2 + 1` coefficients of `fftn` along the last of `axes`, for a real `a`.
 
     Raises TypeError for a complex one.
@@ -171,7 +174,7 @@ def rfftn(a: Any, s: Any = None, axes: Any = None, norm: str | None = None) -> A
     return _scaled(HalfTransform(axes)(a), _lengths(a, axes), norm, is_inverse=False)
 
 
-def irfftn(a: Any, s: Any = None, axes: Any = None, norm: str | None = None) -> Any:
+def irfftn(a: Any, s: Any = None, axes: Any = None, norm: str | None = None) -> TensorVariable:
     """Return the inverse of `rfftn`, a real tensor.
 
     Its last axis has the length that `s` says, or `2 * (m - 1)` for `m` coefficients.
@@ -185,44 +188,44 @@ def irfftn(a: Any, s: Any = None, axes: Any = None, norm: str | None = None) -> 
     return _scaled(TransformOfHalf(axes)(a, length), lengths, norm, is_inverse=True)
 
 
-def fft(a: Any, n: Any = None, axis: int = -1, norm: str | None = None) -> Any:
+def fft(a: Any, n: Any = None, axis: int = -1, norm: str | None = None) -> TensorVariable:
     """Return `fftn` along one axis, of which the first `n` elements are used."""
     return fftn(a, None if n is None else (n,), (axis,), norm)
 
 
-def ifft(a: Any, n: Any = None, axis: int = -1, norm: str | None = None) -> Any:
+def ifft(a: Any, n: Any = None, axis: int = -1, norm: str | None = None) -> TensorVariable:
     """Return `ifftn` along one axis, of which the first `n` elements are used."""
     return ifftn(a, None if n is None else (n,), (axis,), norm)
 
 
-def hfft(a: Any, n: Any = None, axis: int = -1, norm: str | None = None) -> Any:
+def hfft(a: Any, n: Any = None, axis: int = -1, norm: str | None = None) -> TensorVariable:
     """Return the `n` real coefficients of a tensor whose further elements along `axis` are conjugates."""
     return irfftn(conj(a), None if n is None else (n,), (axis,), _opposite(norm))
 
 
-def ihfft(a: Any, n: Any = None, axis: int = -1, norm: str | None = None) -> Any:
+def ihfft(a: Any, n: Any = None, axis: int = -1, norm: str | None = None) -> TensorVariable:
     """Return the inverse of `hfft`: the first `n // 2 + 1` elements along `axis`."""
     return conj(rfftn(a, None if n is None else (n,), (axis,), _opposite(norm)))
 
 
-def fftfreq(n: Any, d: Any = 1.0) -> Any:
+def fftfreq(n: Any, d: Any = 1.0) -> TensorVariable:
     """Return the frequencies of the `n` coefficients of a transform whose samples are `d` apart."""
     half = floor_div(sub(n, 1), 2)
     at = arange(n)
     return true_div(switch(gt(at, half), sub(at, n), at), mul(n, d))
 
 
-def rfftfreq(n: Any, d: Any = 1.0) -> Any:
+def rfftfreq(n: Any, d: Any = 1.0) -> TensorVariable:
     """Return the frequencies of the `n // 2 + 1` coefficients of `rfftn` of samples that are `d` apart."""
     return true_div(arange(add(floor_div(n, 2), 1)), mul(n, d))
 
 
-def fftshift(x: Any, axes: Any = None) -> Any:
+def fftshift(x: Any, axes: Any = None) -> TensorVariable:
     """Return `x` with the frequency 0 moved to the middle of `axes`, by default of all."""
     return _shifted(x, axes, lambda length: floor_div(length, 2))
 
 
-def ifftshift(x: Any, axes: Any = None) -> Any:
+def ifftshift(x: Any, axes: Any = None) -> TensorVariable:
     """Return the inverse of `fftshift`."""
     return _shifted(x, axes, lambda length: sub(0, floor_div(length, 2)))
 

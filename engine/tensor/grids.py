@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from engine.scalar.promotion import COMPLEX, INEXACT, INTEGERS
 from engine.tensor.axes import axis_of
@@ -31,6 +31,9 @@ from engine.tensor.math import (
 )
 from engine.tensor.rearranging import broadcast_arrays, moveaxis
 from engine.tensor.shape import expand_dims, flatten, shape_i
+
+if TYPE_CHECKING:
+    from engine.tensor.variable import TensorVariable
 
 
 def linspace(
@@ -76,7 +79,7 @@ def logspace(
     endpoint: bool = True,
     dtype: Any = None,
     axis: int = 0,
-) -> Any:
+) -> TensorVariable:
     """Return `base` to the power of `num` evenly spaced numbers from `start` to `stop`."""
     return cast(pow(base, linspace(start, stop, num, endpoint, axis=axis)), dtype or "float64")
 
@@ -89,7 +92,7 @@ def geomspace(
     endpoint: bool = True,
     dtype: Any = None,
     axis: int = 0,
-) -> Any:
+) -> TensorVariable:
     """Return `num` numbers from `start` to `stop`, each the same multiple of the one before.
 
     The bounds have the same sign; logarithms are taken to the `base`.
@@ -168,7 +171,7 @@ def _matrix_lengths(a: Any, k: Any) -> tuple[Any, Any, Any]:
     return shape_i(a, 0), k, shape_i(a, 1)
 
 
-def bartlett(M: Any) -> Any:
+def bartlett(M: Any) -> TensorVariable:
     """Return the window of `M` points that rises from 0 to 1 and falls to 0 on straight lines."""
     count = as_tensor_variable(M)
     if count.type.ndim != 0 or count.type.dtype not in INTEGERS:

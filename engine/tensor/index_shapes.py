@@ -9,6 +9,8 @@ import numpy as np
 
 from engine.graph.variables import Constant, Variable
 from engine.scalar.promotion import INTEGERS
+from engine.tensor.constant_values import get_underlying_scalar_constant_value
+from engine.tensor.conversion import as_tensor_variable, number
 from engine.tensor.creation import alloc
 from engine.tensor.indexing import get_item
 from engine.tensor.math import abs as absolute
@@ -76,6 +78,39 @@ def _of_variables(start: Any, stop: Any, step: Any, length: Any) -> tuple[slice,
     first = switch(lt(before_last, 0), 0, minimum(start, far))
     after = switch(lt(before_last, 0), 0, add(maximum(start, far), 1))
     return slice(first, after, size), sign(step)
+
+
+def basic_shape(shape: Sequence[Any], indices: Sequence[slice | None]) -> tuple[Any, ...]:
+    """Return the lengths, 0-d int64s, that slices select from axes of lengths `shape`; None adds a 1.
+
+    Raises ValueError for other indices.
+    """
+    if not all(index is None or isinstance(index, slice) for index in indices):
+        raise ValueError(f"Slicing axes of lengths {shape} by {indices}: only slices and None are supported")
+    return indexed_result_shape(shape, indices)
+
+
+def as_index_constant(index: Any) -> Any:
+    """Return the numbers in an index as 0-d int64 constants, lists and arrays as tensors."""
+    if isinstance(index, slice):
+        return slice(*[as_index_constant(part) for part in (index.start, index.stop, index.step)])
+    if isinstance(index, int | np.integer):
+        return number(int(index), "int64")
+    return index if index is None else as_tensor_variable(index)
+
+
+def as_index_literal(index: Any) -> Any:
+    """Return the constants in an index, a slice, a number or None, as ints.
+
+    Raises NotScalarConstantError for a variable that is no constant, and TypeError for other objects.
+    """
+    if index is None or isinstance(index, int | np.integer):
+        return index
+    if isinstance(index, slice):
+        return slice(*[as_index_literal(part) for part in (index.start, index.stop, index.step)])
+    if not isinstance(index, Variable):
+        raise TypeError(f"Reading an index: {index!r} is neither a slice, a number nor a variable")
+    return int(get_underlying_scalar_constant_value(index))
 
 
 def indexed_result_shape(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from engine.tensor.conversion import as_tensor_variable
 from engine.tensor.joining import concatenate
@@ -12,6 +12,9 @@ from engine.tensor.math import add, clip, gt, le, lt, mod, mul, sub, switch, tru
 from engine.tensor.ordering import argsort
 from engine.tensor.searching import searchsorted
 from engine.tensor.shape import shape_i
+
+if TYPE_CHECKING:
+    from engine.tensor.variable import TensorVariable
 
 valid_methods = ("linear", "nearest", "first", "last", "mean")
 
@@ -70,7 +73,9 @@ def _between(x: Any, y: Any, x_hat: Any, method: str) -> Any:
     return add(y[before], mul(share, sub(y[after], y[before])))
 
 
-def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period: Any = None) -> Any:
+def interp(
+    x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period: Any = None
+) -> TensorVariable:
     """Return numpy's `interp`: the values at `x` of the lines between points (`xp`, `fp`).
 
     Beyond all points it is `left` (default: the first `fp`) and `right` (the last). With a `period` the

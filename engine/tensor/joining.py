@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import reduce
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -16,9 +16,13 @@ from engine.scalar.promotion import INEXACT, common, common_dtype
 from engine.tensor.axes import axis_of, numbers_of
 from engine.tensor.conversion import as_tensor_variable, number
 from engine.tensor.elemwise import apply_elemwise, cast
+from engine.tensor.index_entries import FULL, INTEGER
 from engine.tensor.shape import MakeVector, expand_dims, shape_i
-from engine.tensor.slicing import FULL, INTEGER, Subtensor
+from engine.tensor.slicing import Subtensor
 from engine.tensor.type import tensor_type
+
+if TYPE_CHECKING:
+    from engine.tensor.variable import TensorVariable
 
 
 class Join(Op):
@@ -105,21 +109,21 @@ class Join(Op):
         return expand_dims(element, self.axis)
 
 
-def join(axis: int, *tensors: Any) -> Any:
+def join(axis: int, *tensors: Any) -> TensorVariable:
     """Return `tensors` concatenated along `axis`, which may be negative."""
     variables = [as_tensor_variable(tensor) for tensor in tensors]
     if not variables:
         raise ValueError("Joining tensors: none were given")
     number = axis_of("Joining tensors", axis, max(1, *[variable.type.ndim for variable in variables]))
-    return Join(number).make_node(*variables).outputs[0] if len(variables) > 1 else variables[0]
+    return Join(number)(*variables) if len(variables) > 1 else variables[0]
 
 
-def concatenate(tensors: Sequence[Any], axis: int = 0) -> Any:
+def concatenate(tensors: Sequence[Any], axis: int = 0) -> TensorVariable:
     """Return `tensors` concatenated along `axis`, which may be negative."""
     return join(axis, *tensors)
 
 
-def stack(tensors: Any, axis: int = 0) -> Any:
+def stack(tensors: Any, axis: int = 0) -> TensorVariable:
     """Return `tensors`, of equal rank, joined along a new axis at position `axis` of the result."""
     if isinstance(tensors, Variable) and tensors.type.shape[:1] in ((), (None,)):
         raise TypeError(f"Stacking {tensors}: First argument should be a Sequence of tensors")
@@ -129,5 +133,5 @@ def stack(tensors: Any, axis: int = 0) -> Any:
     axis = axis_of("Stacking tensors", axis, 1 + max([variable.type.ndim for variable in variables]))
     if all(variable.type.ndim == 0 for variable in variables):
         dtype = reduce(common_dtype, [variable.type.dtype for variable in variables])
-        return MakeVector(dtype).make_node(*variables).outputs[0]
+        return MakeVector(dtype)(*variables)
     return join(axis, *[expand_dims(variable, axis) for variable in variables])

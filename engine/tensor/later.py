@@ -43,6 +43,7 @@ _NAMES = {
     "engine.tensor.distinct": "unique isin",
     "engine.tensor.interpolate": "interp interpolate1d",
     "engine.tensor.packing": "concat_with_broadcast pack unpack",
+    "engine.tensor.gamma_derivatives": "polygamma",
     "engine.tensor.positions": "unravel_index ravel_multi_index choose permute_row_elements "
     "inverse_permutation",
     "engine.tensor.products": "Dot dot matmul outer",

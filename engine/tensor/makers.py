@@ -9,15 +9,35 @@ broadcast.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from cachegraph.fingerprint.registry import register_record
-from engine.tensor.type import check_dtype, static_shape, tensor_type
+from engine.scalar.promotion import DTYPES
+from engine.tensor.type import broadcast_shape_of, check_dtype, static_shape, tensor_type
+
+if TYPE_CHECKING:
+    from engine.tensor.variable import TensorVariable
+
+_LOOK_LIKE_DTYPES = (*DTYPES, "floatX")
 
 
-def tensor(name: str | None = None, dtype: Any = "float64", shape: Sequence[int | None] = ()) -> Any:
-    """Return a new variable. `shape` has a length or None for each axis; only a length of 1 broadcasts."""
-    return tensor_type(check_dtype(dtype), static_shape(shape)).make_variable(name)
+def tensor(
+    name: str | None = None,
+    dtype: Any = "float64",
+    shape: Sequence[int | None] = (),
+    broadcastable: Sequence[bool] | None = None,
+) -> TensorVariable:
+    """Return a new variable. `shape` has a length or None for each axis; only a length of 1 broadcasts.
+
+    `broadcastable` is an older word for it (see TensorType). Raises ValueError for a name that is a dtype.
+    """
+    if not (name is None or isinstance(name, str)) or name in _LOOK_LIKE_DTYPES:
+        raise ValueError(
+            f"Making a variable named {name!r}: This name looks like a dtype, which you should pass as a "
+            "keyword argument only"
+        )
+    lengths = static_shape(shape) if broadcastable is None else broadcast_shape_of(broadcastable)
+    return tensor_type(check_dtype(dtype), lengths).make_variable(name)
 
 
 class VariableMaker:
@@ -29,12 +49,18 @@ class VariableMaker:
 
     def __call__(
         self, name: str | None = None, dtype: Any = None, shape: Sequence[int | None] | None = None
-    ) -> Any:
+    ) -> TensorVariable:
+        if not isinstance(shape, tuple | None):
+            raise TypeError(f"Making {name} of shape {shape!r}: Shape must be a tuple")
         lengths = self.shape if shape is None else static_shape(shape)
         if len(lengths) != len(self.shape):
             raise ValueError(
-                f"Making {name}: {len(self.shape)} lengths are needed, shape {lengths} was given"
+                f"Making {name}: Shape must be a tuple of length {len(self.shape)}, {lengths} was given"
             )
+        if (self.shape[:1] == (1,) and lengths[0] != 1) or (self.shape[1:] == (1,) and lengths[1] != 1):
+            kind = "first dimension of a `row`" if self.shape[0] == 1 else "second dimension of a `col`"
+            found = lengths[0] if self.shape[0] == 1 else lengths[1]
+            raise ValueError(f"Making {name}: The {kind} must have shape 1, got {found}")
         return tensor(name, self.dtype if dtype is None else dtype, lengths)
 
 

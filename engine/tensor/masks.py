@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -14,9 +14,11 @@ from engine.tensor.conversion import as_tensor_variable
 from engine.tensor.elemwise import dimshuffle
 from engine.tensor.joining import stack
 from engine.tensor.math import add, floor_div, mod, neq, switch
-from engine.tensor.shape import flatten, lengths_of, reshape, shape_i, size_over
-from engine.tensor.subtensor import advanced_subtensor1
+from engine.tensor.shape import flatten, lengths_of, shape_i
 from engine.tensor.type import tensor_type
+
+if TYPE_CHECKING:
+    from engine.tensor.variable import TensorVariable
 
 
 class FlatNonzero(Op):
@@ -58,7 +60,8 @@ def mismatch(axis: int, due: Any, found: Any) -> str:
     )
 
 
-def _flat_positions(mask: Any, lengths: Sequence[Any]) -> Any:
+def positions_of(mask: Any, lengths: Sequence[Any]) -> Any:
+    """Return the flat positions where `mask` is true; the mask must have these `lengths`."""
     return FlatNonzero().make_node(mask, *lengths).outputs[0]
 
 
@@ -80,15 +83,15 @@ def nonzero(x: Any, return_matrix: bool = False) -> Any:
     return stack(found) if return_matrix else found
 
 
-def flatnonzero(x: Any) -> Any:
+def flatnonzero(x: Any) -> TensorVariable:
     """Return the positions of nonzero elements of the flattened `x`. Raises ValueError without axes."""
     mask = flatten(_as_mask(x))
-    return _flat_positions(mask, [shape_i(mask, 0)])
+    return positions_of(mask, [shape_i(mask, 0)])
 
 
 def positions_by_axis(mask: Any, lengths: Sequence[Any]) -> tuple[Any, ...]:
     """Return the indices where `mask` is true, a vector per axis; the mask must have these `lengths`."""
-    flat = _flat_positions(mask, lengths)
+    flat = positions_of(mask, lengths)
     found = []
     for length in list(lengths)[:0:-1]:
         found.append(mod(flat, length))
@@ -116,28 +119,6 @@ def is_mask(item: Any) -> bool:
 
 def _is_truth(item: Any) -> bool:
     return isinstance(item, bool | np.bool_) or is_mask(item)
-
-
-def chosen(x: Any, mask: Any) -> Any:
-    """Return the rows of `x` where `mask`, over its first axes, is true.
-
-    Raises IndexError if the mask has more axes than `x`.
-    """
-    mask = as_tensor_variable(mask)
-    count = mask.type.ndim
-    if count > x.type.ndim:
-        raise IndexError(
-            f"Indexing {x} of type {x.type} by a mask of type {mask.type}: too many indices for tensor: "
-            f"tensor is {x.type.ndim}-dimensional, but {count} were indexed"
-        )
-    rows = x
-    if count > 1:
-        kept = [shape_i(x, axis) for axis in range(count, x.type.ndim)]
-        rows = reshape(x, [size_over(x, range(count)), *kept])
-    positions = _flat_positions(mask, [shape_i(x, axis) for axis in range(count)])
-    found = advanced_subtensor1.make_node(rows, positions).outputs[0]
-    found.tag.indexed, found.tag.mask = x, mask
-    return found
 
 
 def changed_where(x: Any, mask: Any, value: Any, sets: bool) -> Any:

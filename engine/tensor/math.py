@@ -9,10 +9,13 @@ from __future__ import annotations
 
 import math
 from functools import reduce
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from engine import scalar
 from engine.tensor.elemwise import elemwise
+
+if TYPE_CHECKING:
+    from engine.tensor.variable import TensorVariable
 
 add = elemwise(scalar.add)
 sub = elemwise(scalar.sub)
@@ -120,17 +123,17 @@ TAIL_OF_ERFC = {"float64": 25.0, "float32": 9.0}
 """Beyond this the asymptotic series of erfc is used. erfc does not underflow before."""
 
 
-def clip(x: Any, min: Any, max: Any) -> Any:
+def clip(x: Any, min: Any, max: Any) -> TensorVariable:
     """Return `x` limited to the range from `min` to `max`."""
     return minimum(maximum(x, min), max)
 
 
-def logit(p: Any) -> Any:
+def logit(p: Any) -> TensorVariable:
     """Return `log(p / (1 - p))`, the inverse of `sigmoid`."""
     return sub(log(p), log1p(neg(p)))
 
 
-def log1mexp(x: Any) -> Any:
+def log1mexp(x: Any) -> TensorVariable:
     """Return `log(1 - exp(x))` for x <= 0, exact near 0 and far from it.
 
     The branches are those of Maechler, "Accurately computing log(1 - exp(-|a|))", 2012. Each is
@@ -156,7 +159,7 @@ def log_erfc(x: Any) -> Any:
     return switch(lt(x, 0.5), below_half, switch(lt(x, tail), between, far))
 
 
-def logaddexp(*xs: Any) -> Any:
+def logaddexp(*xs: Any) -> TensorVariable:
     """Return the logarithm of the sum of the exponentials of the arguments, without overflow.
 
     It is -inf if all are -inf, and has all its digits where it is next to 0.

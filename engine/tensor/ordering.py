@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -17,6 +17,9 @@ from engine.tensor.elemwise import dimshuffle
 from engine.tensor.math import add, maximum, mod, sub
 from engine.tensor.shape import flatten, reshape, shape_i, size_over
 from engine.tensor.type import tensor_type
+
+if TYPE_CHECKING:
+    from engine.tensor.variable import TensorVariable
 
 
 class ArgSortOp(Op):
@@ -98,7 +101,7 @@ _KINDS = (None, "quicksort", "mergesort", "heapsort", "stable")
 
 def argsort(
     x: Any, axis: Any = -1, kind: str | None = None, order: None = None, *, stable: bool | None = None
-) -> Any:
+) -> TensorVariable:
     """Return the positions that sort `x` along `axis`, or the flattened `x` if None.
 
     Equal elements keep their order, unless `stable` is False or `kind` is "quicksort" or "heapsort": then
@@ -112,7 +115,7 @@ def argsort(
 
 def sort(
     x: Any, axis: Any = -1, kind: str | None = None, order: None = None, *, stable: bool | None = None
-) -> Any:
+) -> TensorVariable:
     """Return `x` sorted along `axis`, or flattened and sorted if None.
 
     With `stable` or `kind` "stable" zeros of both signs keep their order, and NaNs theirs. `order` is None,
@@ -192,7 +195,7 @@ class Argmin(_Extreme):
         return np.argmin(x, axis=self.axis)
 
 
-def argmax(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
+def argmax(x: Any, axis: Any = None, keepdims: bool = False) -> TensorVariable:
     """Return the position of the first largest element over `axis`: one axis, several, or all (None).
 
     Over several axes it is the position among their elements in C order.
@@ -200,7 +203,7 @@ def argmax(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
     return _position(Argmax, x, axis, keepdims)
 
 
-def argmin(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
+def argmin(x: Any, axis: Any = None, keepdims: bool = False) -> TensorVariable:
     """Return the position of the first smallest element over `axis`: one axis, several, or all (None).
 
     Over several axes it is the position among their elements in C order.

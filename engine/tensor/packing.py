@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import reduce
 from itertools import pairwise
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from engine.graph.variables import Constant
 from engine.tensor.axes import axes_of, axis_of, numbers_of
@@ -14,6 +14,9 @@ from engine.tensor.joining import join
 from engine.tensor.math import ge, mul, switch
 from engine.tensor.rearranging import broadcast_to, divided_axis, merged_axes
 from engine.tensor.shape import MakeVector, lengths_of, reshape, shape_i
+
+if TYPE_CHECKING:
+    from engine.tensor.variable import TensorVariable
 
 
 def divided(x: Any, lengths: Sequence[Any], axis: int) -> list[Any]:
@@ -47,7 +50,7 @@ def _of_length(part: Any, axis: int, length: Any) -> Any:
     return reshape(part, lengths)
 
 
-def concat_with_broadcast(tensor_list: Sequence[Any], axis: int = 0) -> Any:
+def concat_with_broadcast(tensor_list: Sequence[Any], axis: int = 0) -> TensorVariable:
     """Return tensors of equal rank joined along `axis`; they broadcast along the other axes."""
     tensors = [as_tensor_variable(each) for each in tensor_list]
     if not tensors:
@@ -121,7 +124,8 @@ def unpack(packed_input: Any, packed_shapes: Sequence[Any], keep_axes: Any = Non
     if ndim != len(kept) + 1:
         raise ValueError(f"Unpacking {packed.type}: it has {ndim} dimensions, {len(kept) + 1} are expected")
     (place,) = (axis for axis in range(ndim) if axis not in kept)
-    sizes = [reduce(mul, lengths_of(each), 1) for each in packed_shapes]
+    one: Any = 1
+    sizes = [reduce(mul, lengths_of(each), one) for each in packed_shapes]
     parts = (
         divided(packed, [as_tensor_variable(size) for size in sizes], place) if len(sizes) > 1 else [packed]
     )

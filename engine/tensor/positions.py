@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from engine.graph.variables import Variable
 from engine.scalar.promotion import INTEGERS
 from engine.tensor.conversion import as_tensor_variable, pad
 from engine.tensor.creation import arange, zeros, zeros_like
 from engine.tensor.elemwise import cast, dimshuffle
+from engine.tensor.gathering import WrapIndex
 from engine.tensor.joining import stack
 from engine.tensor.math import add, clip, floor_div, ge, mod, mul, sub, switch
 from engine.tensor.rearranging import broadcast_arrays
 from engine.tensor.searching import get_vector_length
 from engine.tensor.shape import reshape, shape_i
-from engine.tensor.subtensor import WrapIndex
+
+if TYPE_CHECKING:
+    from engine.tensor.variable import TensorVariable
 
 _MODES = ("raise", "wrap", "clip")
 _ORDERS = ("C", "F")
@@ -41,7 +44,7 @@ def unravel_index(indices: Any, dims: Any, order: str = "C") -> tuple[Any, ...]:
     return tuple(found[::-1] if order == "C" else found)
 
 
-def ravel_multi_index(multi_index: Any, dims: Any, mode: Any = "raise", order: str = "C") -> Any:
+def ravel_multi_index(multi_index: Any, dims: Any, mode: Any = "raise", order: str = "C") -> TensorVariable:
     """Return the positions, in a flattened tensor of shape `dims`, of the elements at positions along each
     axis, a list of tensors.
 
@@ -58,7 +61,7 @@ def ravel_multi_index(multi_index: Any, dims: Any, mode: Any = "raise", order: s
         raise ValueError(
             f"Taking positions along {count} axes: {len(lengths)} lengths and {len(modes)} modes were given"
         )
-    found = None
+    found: Any = None
     for axis in range(count) if order == "C" else range(count)[::-1]:
         at = _within(_whole(multi_index[axis]), lengths[axis], modes[axis], axis)
         found = at if found is None else add(mul(found, lengths[axis]), at)
@@ -102,7 +105,7 @@ def _within(positions: Any, length: Any, mode: str, axis: int) -> Any:
     return WrapIndex(axis).make_node(positions, length).outputs[0]
 
 
-def choose(a: Any, choices: Any, mode: str = "raise") -> Any:
+def choose(a: Any, choices: Any, mode: str = "raise") -> TensorVariable:
     """Return, at each place, the element there of the tensor with the number that `a` has there.
 
     `choices` is a list of tensors, or a tensor whose first axis is theirs; they and `a` broadcast. Numbers
@@ -129,7 +132,7 @@ def _along(choices: Any, axis: int) -> Any:
     return dimshuffle(arange(shape_i(choices, axis)), pattern)
 
 
-def permute_row_elements(x: Any, y: Any, inverse: bool = False) -> Any:
+def permute_row_elements(x: Any, y: Any, inverse: bool = False) -> TensorVariable:
     """Return `x` with the elements along its last axis in the order `y`, or put back from it (`inverse`).
 
     The other axes broadcast.
@@ -140,7 +143,7 @@ def permute_row_elements(x: Any, y: Any, inverse: bool = False) -> Any:
     return pad(x, ndim)[(*_rows(pad(x, ndim)), order)]
 
 
-def inverse_permutation(perm: Any) -> Any:
+def inverse_permutation(perm: Any) -> TensorVariable:
     """Return the permutations that undo those along the last axis of `perm`, in its dtype."""
     perm = _whole(perm)
     if perm.type.ndim == 0:

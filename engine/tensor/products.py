@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -18,6 +18,9 @@ from engine.tensor.conversion import as_tensor_variable
 from engine.tensor.elemwise import apply_elemwise, as_gradient, cast, dimshuffle
 from engine.tensor.shape import flatten, transpose
 from engine.tensor.type import tensor_type
+
+if TYPE_CHECKING:
+    from engine.tensor.variable import TensorVariable
 
 _SIGNATURES = {
     (1, 1): "(k),(k)->()",
@@ -115,15 +118,15 @@ def _mismatch(x: Sequence[int | None], y: Sequence[int | None]) -> str:
 _dot = Dot()
 
 
-def dot(x: Any, y: Any) -> Any:
+def dot(x: Any, y: Any) -> TensorVariable:
     """Return the product of `x` and `y` of up to 2 dimensions; elementwise if one has none."""
     x, y = as_tensor_variable(x), as_tensor_variable(y)
     if x.type.ndim == 0 or y.type.ndim == 0:
         return apply_elemwise(mul, x, y)
-    return _dot.make_node(x, y).outputs[0]
+    return _dot(x, y)
 
 
-def matmul(x: Any, y: Any, dtype: Any = None) -> Any:
+def matmul(x: Any, y: Any, dtype: Any = None) -> TensorVariable:
     """Return the products of the matrices in the last two axes of `x` and `y`; the others are a batch.
 
     One of 1 dimension is a vector. With a `dtype`, the result is cast to it. Raises ValueError for 0
@@ -133,13 +136,13 @@ def matmul(x: Any, y: Any, dtype: Any = None) -> Any:
     if min(x.type.ndim, y.type.ndim) == 0:
         raise ValueError(f"Multiplying {x.type} by {y.type}: matmul operand cannot be scalar")
     if max(x.type.ndim, y.type.ndim) <= 2:
-        found = _dot.make_node(x, y).outputs[0]
+        found = _dot(x, y)
         return found if dtype is None else cast(found, dtype)
     ranks = min(x.type.ndim, 2), min(y.type.ndim, 2)
-    found = Blockwise(_dot, _SIGNATURES[ranks]).make_node(x, y).outputs[0]
+    found = Blockwise(_dot, _SIGNATURES[ranks])(x, y)
     return found if dtype is None else cast(found, dtype)
 
 
-def outer(x: Any, y: Any) -> Any:
+def outer(x: Any, y: Any) -> TensorVariable:
     """Return the matrix of products of the elements of `x` and `y`, both flattened."""
     return _outer(flatten(x), flatten(y))

@@ -15,6 +15,9 @@ from engine.tensor.elemwise import cast
 from engine.tensor.math import neq
 from engine.tensor.reduction import Reduction
 
+if typing.TYPE_CHECKING:
+    from engine.tensor.variable import TensorVariable
+
 
 class All(Reduction):
     """True where all elements over `axis` are nonzero; true for no elements."""
@@ -50,12 +53,12 @@ def _is_true(x: typing.Any) -> typing.Any:
     return neq(x, 0) if x.type.dtype in COMPLEX else cast(x, "bool")
 
 
-def all(x: typing.Any, axis: typing.Any = None, keepdims: bool = False) -> typing.Any:
+def all(x: typing.Any, axis: typing.Any = None, keepdims: bool = False) -> TensorVariable:
     """Return True where all elements of `x` over `axis` (one, several, or all axes) are nonzero."""
     return _quantified(All, x, axis, keepdims)
 
 
-def any(x: typing.Any, axis: typing.Any = None, keepdims: bool = False) -> typing.Any:
+def any(x: typing.Any, axis: typing.Any = None, keepdims: bool = False) -> TensorVariable:
     """Return True where any element of `x` over `axis` (one, several, or all axes) is nonzero."""
     return _quantified(Any, x, axis, keepdims)
 

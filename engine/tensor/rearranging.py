@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial, reduce
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from engine.graph.variables import Constant
 from engine.scalar.promotion import INTEGERS
@@ -20,10 +20,13 @@ from engine.tensor.reduction import cumsum
 from engine.tensor.reduction import sum as sum_over
 from engine.tensor.shape import expand_dims, flatten, lengths_known, lengths_of, reshape, shape_i, size_over
 
+if TYPE_CHECKING:
+    from engine.tensor.variable import TensorVariable
+
 _EVERYTHING, _BACKWARDS = slice(None), slice(None, None, -1)
 
 
-def moveaxis(x: Any, source: Any, destination: Any) -> Any:
+def moveaxis(x: Any, source: Any, destination: Any) -> TensorVariable:
     """Return `x` with the axes `source` at the positions `destination`; the others keep their order."""
     x = as_tensor_variable(x)
     doing, ndim = f"Moving axes of {x}", x.type.ndim
@@ -39,7 +42,7 @@ def moveaxis(x: Any, source: Any, destination: Any) -> Any:
     return dimshuffle(x, order)
 
 
-def swapaxes(x: Any, axis1: int, axis2: int) -> Any:
+def swapaxes(x: Any, axis1: int, axis2: int) -> TensorVariable:
     """Return `x` with two axes exchanged."""
     x = as_tensor_variable(x)
     first, second = (axis_of(f"Exchanging axes of {x}", axis, x.type.ndim) for axis in (axis1, axis2))
@@ -48,7 +51,7 @@ def swapaxes(x: Any, axis1: int, axis2: int) -> Any:
     return dimshuffle(x, order)
 
 
-def matrix_transpose(x: Any) -> Any:
+def matrix_transpose(x: Any) -> TensorVariable:
     """Return `x` with its last two axes exchanged. Raises ValueError if it has fewer than two."""
     x = as_tensor_variable(x)
     if x.type.ndim < 2:
@@ -58,22 +61,22 @@ def matrix_transpose(x: Any) -> Any:
     return swapaxes(x, -1, -2)
 
 
-def shape_padleft(x: Any, n_ones: int = 1) -> Any:
+def shape_padleft(x: Any, n_ones: int = 1) -> TensorVariable:
     """Return `x` with `n_ones` axes of length 1 in front."""
     return expand_dims(x, range(n_ones))
 
 
-def shape_padright(x: Any, n_ones: int = 1) -> Any:
+def shape_padright(x: Any, n_ones: int = 1) -> TensorVariable:
     """Return `x` with `n_ones` axes of length 1 behind."""
     return expand_dims(x, range(-n_ones, 0))
 
 
-def shape_padaxis(x: Any, axis: int) -> Any:
+def shape_padaxis(x: Any, axis: int) -> TensorVariable:
     """Return `x` with an axis of length 1 at position `axis` of the result."""
     return expand_dims(x, axis)
 
 
-def atleast_Nd(x: Any, *, n: int = 1, left: bool = True) -> Any:
+def atleast_Nd(x: Any, *, n: int = 1, left: bool = True) -> TensorVariable:
     """Return `x` with axes of length 1 in front (behind if not `left`) until it has `n` axes."""
     x = as_tensor_variable(x)
     missing = max(n - x.type.ndim, 0)
@@ -88,7 +91,7 @@ def is_flat(x: Any, ndim: int = 1) -> bool:
     return bool(x.type.ndim == ndim)
 
 
-def broadcast_to(x: Any, shape: Any) -> Any:
+def broadcast_to(x: Any, shape: Any) -> TensorVariable:
     """Return `x` repeated along axes of static length 1, and along new ones in front, to have `shape`."""
     return alloc(x, *lengths_of(shape))
 
@@ -115,7 +118,7 @@ def _repeated_like(x: Any, other: Any) -> Any:
     return x if is_same else alloc(x, *lengths)
 
 
-def flip(x: Any, axis: Any = None) -> Any:
+def flip(x: Any, axis: Any = None) -> TensorVariable:
     """Return `x` with the order of elements reversed along `axis`, one or several, or along all (None)."""
     x = as_tensor_variable(x)
     ndim = x.type.ndim
@@ -123,7 +126,7 @@ def flip(x: Any, axis: Any = None) -> Any:
     return x[tuple(_BACKWARDS if each in axes else _EVERYTHING for each in range(ndim))] if ndim else x
 
 
-def roll(x: Any, shift: Any, axis: Any = None) -> Any:
+def roll(x: Any, shift: Any, axis: Any = None) -> TensorVariable:
     """Return `x` with elements moved by `shift` places along `axis`; what leaves comes in at the start.
 
     Without an axis the flattened elements are moved. Of several axes, a tuple, each has its shift, or all
@@ -172,7 +175,7 @@ def _origins(times: Any, length: Any) -> Any:
     return cumsum(borders)[:-1]
 
 
-def tile(x: Any, reps: Any) -> Any:
+def tile(x: Any, reps: Any) -> TensorVariable:
     """Return `x` repeated as a whole `reps` times, a number for each axis; axes are added in front."""
     x = as_tensor_variable(x)
     times = [_int_if_known(each) for each in _times_of(reps)]
@@ -206,12 +209,12 @@ def _int_if_known(length: Any) -> Any:
     return int(length.data) if isinstance(length, Constant) else length
 
 
-def horizontal_stack(*tensors: Any) -> Any:
+def horizontal_stack(*tensors: Any) -> TensorVariable:
     """Return matrices side by side."""
     return _side_by_side(tensors, 1)
 
 
-def vertical_stack(*tensors: Any) -> Any:
+def vertical_stack(*tensors: Any) -> TensorVariable:
     """Return matrices one below the other."""
     return _side_by_side(tensors, 0)
 
@@ -223,7 +226,7 @@ def _side_by_side(tensors: Sequence[Any], axis: int) -> Any:
     return concatenate(matrices, axis)
 
 
-def stacklists(arg: Any) -> Any:
+def stacklists(arg: Any) -> TensorVariable:
     """Return the tensors in nested lists as one tensor, with an axis for each level of the lists."""
     return stack([stacklists(each) for each in arg]) if isinstance(arg, list | tuple) else arg
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from engine import scalar
 from engine.errors import ComplexError
 from engine.graph.apply import Apply
 from engine.graph.op import Op
@@ -20,6 +21,9 @@ from engine.tensor.math import eq, maximum, mul, second, sqr, sqrt, sub, switch,
 from engine.tensor.shape import flatten, size_over
 from engine.tensor.type import TensorType, check_dtype, tensor_type
 
+if TYPE_CHECKING:
+    from engine.tensor.variable import TensorVariable
+
 _DOING = "Reducing a tensor"
 _DEFAULT_SUM = {
     **dict.fromkeys(("bool", "int8", "int16", "int32"), "int64"),
@@ -28,10 +32,21 @@ _DEFAULT_SUM = {
 _DEFAULT_ACCUMULATOR = {"float16": "float32", "float32": "float64", "complex64": "complex128"}
 
 
-class Reduction(Op):
+class _Reductions(type):
+    """The class of reductions. The base class is called with a scalar Op, for the reduction by that Op."""
+
+    def __call__(cls, *arguments: Any, **options: Any) -> Any:
+        if cls is CAReduce:
+            return _reduction_by(*arguments, **options)
+        return super().__call__(*arguments, **options)
+
+
+class Reduction(Op, metaclass=_Reductions):
     """Base class of the reductions over `axis`: one axis, several, or all (None).
 
-    The Op of a node has a sorted tuple of non-negative axes.
+    Called with a scalar Op (`add`, `mul`, `maximum`, `minimum`), `CAReduce(scalar_op, axis)`, it returns
+    the reduction by that Op; refuses (NotImplementedError) others. The Op of a node has a sorted tuple of
+    non-negative axes.
     """
 
     __props__: tuple[str, ...] = ("axis",)
@@ -64,6 +79,10 @@ class Reduction(Op):
     __repr__ = __str__
 
 
+CAReduce = Reduction
+"""The base class's name in PyTensor, for those who ask a node's Op."""
+
+
 @lru_cache(maxsize=4096)
 def _reduced_type(op: Reduction, type: TensorType) -> TensorType:
     shape = [length for axis, length in enumerate(type.shape) if axis not in op.axis]
@@ -73,7 +92,7 @@ def _reduced_type(op: Reduction, type: TensorType) -> TensorType:
 class _Accumulated(Reduction):
     """Base class of sums and products, accumulated in `acc_dtype` and returned as `dtype`."""
 
-    __props__ = ("axis", "dtype", "acc_dtype")
+    __props__: tuple[str, ...] = ("axis", "dtype", "acc_dtype")
 
     def __init__(self, axis: Any = None, dtype: Any = None, acc_dtype: Any = None) -> None:
         super().__init__(axis)
@@ -86,7 +105,11 @@ class _Accumulated(Reduction):
         if self.dtype is not None and self.acc_dtype is not None:
             return super().make_node(x)
         dtype, acc_dtype = _dtypes_of(x.type.dtype, self.dtype, self.acc_dtype)
-        return type(self)(self.axis, dtype, acc_dtype).make_node(x)
+        return self.with_dtypes(dtype, acc_dtype).make_node(x)
+
+    def with_dtypes(self, dtype: str, acc_dtype: str) -> _Accumulated:
+        """Return this reduction in other dtypes."""
+        return type(self)(self.axis, dtype, acc_dtype)
 
     def output_dtype(self, dtype: str) -> str:
         if any(wide in COMPLEX and narrow not in COMPLEX for wide, narrow in self._conversions(dtype)):
@@ -124,7 +147,21 @@ class Sum(_Accumulated):
 
 
 class Prod(_Accumulated):
-    """The product over `axis`, accumulated in `acc_dtype` and returned as `dtype`."""
+    """The product over `axis`, accumulated in `acc_dtype` and returned as `dtype`.
+
+    `no_zeros_in_input` promises that no element is 0: the gradient is then a quotient.
+    """
+
+    __props__ = ("axis", "dtype", "acc_dtype", "no_zeros_in_input")
+
+    def __init__(
+        self, axis: Any = None, dtype: Any = None, acc_dtype: Any = None, no_zeros_in_input: bool = False
+    ) -> None:
+        super().__init__(axis, dtype, acc_dtype)
+        self.no_zeros_in_input = bool(no_zeros_in_input)
+
+    def with_dtypes(self, dtype: str, acc_dtype: str) -> Prod:
+        return Prod(self.axis, dtype, acc_dtype, self.no_zeros_in_input)
 
     def perform(self, node: Apply, inputs: Sequence[Any], output_storage: Sequence[list[Any]]) -> None:
         with np.errstate(all="ignore"):
@@ -136,6 +173,8 @@ class Prod(_Accumulated):
         x, gradient = inputs[0], cotangents[0]
         if gradient is None or self.dtype not in FLOATS:
             return [None]
+        if self.no_zeros_in_input:
+            return [true_div(self.expand(mul(gradient, outputs[0]), x.type.ndim), x)]
         ndim, is_zero = x.type.ndim, eq(x, 0)
         others = switch(is_zero, 1, x)
         product = self.expand(self.make_node(others).outputs[0], ndim)
@@ -143,6 +182,18 @@ class Prod(_Accumulated):
         of_one = switch(eq(zeros, 1), switch(is_zero, product, 0), 0)
         rest = switch(eq(zeros, 0), true_div(product, others), of_one)
         return [mul(self.expand(gradient, ndim), rest)]
+
+
+class ProdWithoutZeros(_Accumulated):
+    """The product over `axis` of the elements that are not 0: 1 if there are none.
+
+    Applying it makes the node of a `Prod`.
+    """
+
+    def make_node(self, x: Any) -> Apply:
+        x = as_tensor_variable(x)
+        ones = switch(eq(x, 0), 1, x)
+        return Prod(self.axis, self.dtype, self.acc_dtype).make_node(cast(ones, x.type.dtype))
 
 
 class ExtremumOver(Reduction):
@@ -198,6 +249,19 @@ class Min(ExtremumOver):
         output_storage[0][0] = np.asarray(np.min(x, axis=self.axis, **self.bounds(x.dtype)))
 
 
+def _reduction_by(scalar_op: Any, axis: Any = None, dtype: Any = None, acc_dtype: Any = None) -> Reduction:
+    """Return the reduction over `axis` by `scalar_op`; a sum or product has the dtypes given, or its own."""
+    kind = {scalar.add: Sum, scalar.mul: Prod}.get(scalar_op)
+    if kind is not None:
+        return kind(axis, dtype, acc_dtype)
+    extremum = {scalar.maximum: Max, scalar.minimum: Min}.get(scalar_op)
+    if extremum is None:
+        raise NotImplementedError(
+            f"Making a reduction by {scalar_op}: there are those by add, mul, maximum and minimum"
+        )
+    return extremum(axis)
+
+
 def _reduced(op: Reduction, x: Any, keepdims: bool) -> Any:
     result = op.make_node(x).outputs[0]
     return op.expand(result, x.type.ndim) if keepdims else result
@@ -205,7 +269,7 @@ def _reduced(op: Reduction, x: Any, keepdims: bool) -> Any:
 
 def sum(
     x: Any, axis: Any = None, dtype: str | None = None, keepdims: bool = False, acc_dtype: str | None = None
-) -> Any:
+) -> TensorVariable:
     """Return the sum of `x` over `axis`: one axis, several, or all (None).
 
     By default bools and narrow integers give int64, narrow unsigned ones uint64, and float32 is accumulated
@@ -216,7 +280,7 @@ def sum(
 
 def prod(
     x: Any, axis: Any = None, dtype: str | None = None, keepdims: bool = False, acc_dtype: str | None = None
-) -> Any:
+) -> TensorVariable:
     """Return the product of `x` over `axis`: one axis, several, or all (None). Dtypes are as for `sum`."""
     return _accumulated(Prod, as_tensor_variable(x), axis, dtype, keepdims, acc_dtype)
 
@@ -242,7 +306,7 @@ def _accumulated_op(op: Any, axis: tuple[int, ...], dtype: str, acc_dtype: str) 
 
 def mean(
     x: Any, axis: Any = None, dtype: str | None = None, keepdims: bool = False, acc_dtype: str | None = None
-) -> Any:
+) -> TensorVariable:
     """Return the mean of `x` over `axis`: of its own dtype for floats and complex numbers, otherwise float64.
 
     With a `dtype`, the mean has it, or if that is one of integers, is the float64 quotient of a sum in
@@ -260,12 +324,12 @@ def mean(
     return cast(result, wanted) if wanted in INEXACT else result
 
 
-def max(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
+def max(x: Any, axis: Any = None, keepdims: bool = False) -> TensorVariable:
     """Return the largest element of `x` over `axis`, or NaN if there is one."""
     return _extremum(Max, x, axis, keepdims)
 
 
-def min(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
+def min(x: Any, axis: Any = None, keepdims: bool = False) -> TensorVariable:
     """Return the smallest element of `x` over `axis`, or NaN if there is one."""
     return _extremum(Min, x, axis, keepdims)
 
@@ -276,7 +340,7 @@ def _extremum(kind: type[ExtremumOver], x: Any, axis: Any, keepdims: bool) -> An
     return _reduced(kind(axes), x, keepdims) if axes else x
 
 
-def var(x: Any, axis: Any = None, ddof: Any = 0, keepdims: bool = False) -> Any:
+def var(x: Any, axis: Any = None, ddof: Any = 0, keepdims: bool = False) -> TensorVariable:
     """Return the variance over `axis`: the sum of squared deviations, divided by the count minus `ddof`, or
     by 0 if that is negative.
     """
@@ -293,7 +357,7 @@ def var(x: Any, axis: Any = None, ddof: Any = 0, keepdims: bool = False) -> Any:
     return true_div(sum(squares, axes, keepdims=keepdims), count)
 
 
-def std(x: Any, axis: Any = None, ddof: Any = 0, keepdims: bool = False) -> Any:
+def std(x: Any, axis: Any = None, ddof: Any = 0, keepdims: bool = False) -> TensorVariable:
     """Return the standard deviation over `axis`, the square root of `var`."""
     return sqrt(var(x, axis, ddof, keepdims))
 
@@ -346,7 +410,7 @@ class CumOp(Op):
     __repr__ = __str__
 
 
-def cumsum(x: Any, axis: Any = None) -> Any:
+def cumsum(x: Any, axis: Any = None) -> TensorVariable:
     """Return the cumulative sum along `axis`; of the flattened `x` if None.
 
     Bools and narrow integers become int64, narrow unsigned ones uint64.
@@ -354,7 +418,7 @@ def cumsum(x: Any, axis: Any = None) -> Any:
     return _cumulative(x, axis, "add")
 
 
-def cumprod(x: Any, axis: Any = None) -> Any:
+def cumprod(x: Any, axis: Any = None) -> TensorVariable:
     """Return the cumulative product along `axis`, or of the flattened `x` if None.
 
     Dtypes are as for `cumsum`. Its gradient holds for nonzero elements.

@@ -1,4 +1,4 @@
-"""`ReplacedOp`: the base of Ops of matrices that are computed by a graph of other Ops."""
+"""`ReplacedOp`: the base of Ops that are computed by a graph of other Ops."""
 
 from __future__ import annotations
 
@@ -20,6 +20,10 @@ class ReplacedOp(Op):
     def replacement(self, *inputs: Any) -> Sequence[Any]:
         """Return the outputs, computed by other Ops; refuse (TypeError, ValueError) inputs of wrong types."""
         raise NotImplementedError(f"{type(self).__name__} must implement replacement()")
+
+    def is_replaced(self, inputs: Sequence[Any]) -> bool:
+        """Return False for inputs with which the Op itself has a kernel."""
+        return True
 
     def make_node(self, *inputs: Any) -> Apply:
         tensors = [as_tensor_variable(value) for value in inputs]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -21,6 +21,9 @@ from engine.tensor.reduction import max as largest
 from engine.tensor.reduction import min as smallest
 from engine.tensor.shape import flatten, shape_i
 from engine.tensor.type import tensor_type
+
+if TYPE_CHECKING:
+    from engine.tensor.variable import TensorVariable
 
 _EVERYTHING = slice(None)
 
@@ -55,7 +58,7 @@ class SearchsortedOp(Op):
         return [None, None]
 
 
-def searchsorted(x: Any, v: Any, side: str = "left", sorter: Any = None) -> Any:
+def searchsorted(x: Any, v: Any, side: str = "left", sorter: Any = None) -> TensorVariable:
     """Return where the elements of `v` belong in the sorted vector `x`; `sorter` has the positions that
     sort it.
 
@@ -70,10 +73,10 @@ def searchsorted(x: Any, v: Any, side: str = "left", sorter: Any = None) -> Any:
                 f"Searching {x}: the sorter {order} of type {order.type} is no vector of integers"
             )
         x = x[order]
-    return SearchsortedOp(side).make_node(x, v).outputs[0]
+    return SearchsortedOp(side)(x, v)
 
 
-def take(x: Any, indices: Any, axis: int | None = None, mode: str | None = "raise") -> Any:
+def take(x: Any, indices: Any, axis: int | None = None, mode: str | None = "raise") -> TensorVariable:
     """Return the elements of `x` along `axis` (of the flattened `x` if None) at the positions `indices`.
 
     Positions outside raise IndexError (`mode` "raise" or None), or are clipped or wrapped by `mode` "clip"
@@ -92,7 +95,7 @@ def take(x: Any, indices: Any, axis: int | None = None, mode: str | None = "rais
     return x[(*(_EVERYTHING,) * number, positions)]
 
 
-def take_along_axis(x: Any, indices: Any, axis: int | None = 0) -> Any:
+def take_along_axis(x: Any, indices: Any, axis: int | None = 0) -> TensorVariable:
     """Return the elements of `x` whose positions along `axis` are `indices`, a tensor of as many axes."""
     x, positions = as_tensor_variable(x), as_tensor_variable(indices)
     if positions.type.dtype not in INTEGERS:
@@ -112,13 +115,13 @@ def _along(x: Any, axis: int) -> Any:
     return dimshuffle(arange(shape_i(x, axis)), [0 if each == axis else "x" for each in range(x.type.ndim)])
 
 
-def nonzero_values(x: Any) -> Any:
+def nonzero_values(x: Any) -> TensorVariable:
     """Return the nonzero elements of `x` in C order."""
     x = as_tensor_variable(x)
     return flatten(x)[flatnonzero(x)]
 
 
-def compress(condition: Any, x: Any, axis: int | None = None) -> Any:
+def compress(condition: Any, x: Any, axis: int | None = None) -> TensorVariable:
     """Return the slices of `x` along `axis` (elements of the flattened `x` if None) where the vector
     `condition` is true.
     """
@@ -126,7 +129,7 @@ def compress(condition: Any, x: Any, axis: int | None = None) -> Any:
     return take(x, positions, axis)
 
 
-def ptp(x: Any, axis: Any = None) -> Any:
+def ptp(x: Any, axis: Any = None) -> TensorVariable:
     """Return the largest element minus the smallest over `axis`."""
     return sub(largest(x, axis), smallest(x, axis))
 

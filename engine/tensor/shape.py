@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import lru_cache
 from math import prod
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -18,8 +18,12 @@ from engine.scalar.type import scalar_type
 from engine.tensor.axes import axes_of, axis_of, numbers_of
 from engine.tensor.conversion import as_tensor_variable, number
 from engine.tensor.elemwise import Elemwise, apply_elemwise, cast, dimshuffle
-from engine.tensor.slicing import INTEGER, Subtensor, as_position
+from engine.tensor.index_entries import INTEGER
+from engine.tensor.slicing import Subtensor, as_position
 from engine.tensor.type import TensorType, check_dtype, tensor_type
+
+if TYPE_CHECKING:
+    from engine.tensor.variable import TensorVariable
 
 _MOST_OPERANDS = 32
 
@@ -57,14 +61,14 @@ def _shape_i_op(axis: int) -> Shape_i:
     return Shape_i(axis)
 
 
-def shape_i(x: Any, i: int) -> Any:
+def shape_i(x: Any, i: int) -> TensorVariable:
     """Return the length of `x` along axis `i`, which may be negative: a constant if the type has it."""
     x = as_tensor_variable(x)
     axis = (
         i if type(i) is int and 0 <= i < x.type.ndim else axis_of(f"Taking a length of {x}", i, x.type.ndim)
     )
     known = x.type.shape[axis]
-    return _shape_i_op(axis).make_node(x).outputs[0] if known is None else number(known, "int64")
+    return _shape_i_op(axis)(x) if known is None else number(known, "int64")
 
 
 def lengths_known(x: Any) -> list[Any]:
@@ -238,7 +242,7 @@ def _reshape_op(ndim: int) -> Reshape:
     return Reshape(ndim)
 
 
-def reshape(x: Any, newshape: Any, ndim: int | None = None) -> Any:
+def reshape(x: Any, newshape: Any, ndim: int | None = None) -> TensorVariable:
     """Return the elements of `x`, in C order, in the shape `newshape`.
 
     `newshape` is a length, a tuple of lengths (numbers or integer variables) or a vector, which has `ndim`
@@ -246,12 +250,12 @@ def reshape(x: Any, newshape: Any, ndim: int | None = None) -> Any:
     ValueError if the number of elements differs.
     """
     if ndim is not None:
-        return _reshape_op(ndim).make_node(x, newshape).outputs[0]
+        return _reshape_op(ndim)(x, newshape)
     lengths = lengths_of(newshape)
-    return _reshape_op(len(lengths)).make_node(x, *lengths).outputs[0]
+    return _reshape_op(len(lengths))(x, *lengths)
 
 
-def flatten(x: Any, ndim: int = 1) -> Any:
+def flatten(x: Any, ndim: int = 1) -> TensorVariable:
     """Return `x` with `ndim` axes: the last ones merged in C order."""
     x = as_tensor_variable(x)
     doing = f"Flattening {x} of {x.type.ndim} dimensions"
@@ -264,17 +268,20 @@ def flatten(x: Any, ndim: int = 1) -> Any:
     return reshape(x, [*kept, size_over(x, range(count - 1, x.type.ndim)) if kept else -1])
 
 
-def transpose(x: Any, axes: Any = None) -> Any:
+def transpose(x: Any, axes: Any = None) -> TensorVariable:
     """Return `x` with its axes in the order `axes`, which may be negative; reversed if None."""
     x = as_tensor_variable(x)
     ndim, doing = x.type.ndim, f"Transposing {x}"
     order = range(ndim)[::-1] if axes is None else axes_of(doing, numbers_of(doing, axes), ndim)
     if len(order) != ndim:
         raise ValueError(f"{doing} of {ndim} dimensions by {axes!r}: each axis must occur once")
-    return dimshuffle(x, order)
+    found = dimshuffle(x, order)
+    if axes is None and x.name is not None and found is not x and found.name is None:
+        found.name = f"{x.name}.T"
+    return found
 
 
-def squeeze(x: Any, axis: Any = None) -> Any:
+def squeeze(x: Any, axis: Any = None) -> TensorVariable:
     """Return `x` without the axes `axis` of length 1, one or several; by default, all of static length 1."""
     x = as_tensor_variable(x)
     if axis is None:
@@ -326,10 +333,10 @@ def _element(vector: Any, position: int) -> Any:
     return Subtensor([INTEGER]).make_node(vector, number(position, "int64")).outputs[0]
 
 
-def shape(x: Any) -> Any:
+def shape(x: Any) -> TensorVariable:
     """Return the lengths of `x` as an int64 vector."""
     x = as_tensor_variable(x)
-    return MakeVector("int64").make_node(*[shape_i(x, axis) for axis in range(x.type.ndim)]).outputs[0]
+    return MakeVector("int64")(*[shape_i(x, axis) for axis in range(x.type.ndim)])
 
 
 def shape_tuple(x: Any) -> tuple[Any, ...]:
@@ -344,13 +351,13 @@ def shape_tuple(x: Any) -> tuple[Any, ...]:
     )
 
 
-def size(x: Any) -> Any:
+def size(x: Any) -> TensorVariable:
     """Return the number of elements of `x` as a 0-d int64."""
     x = as_tensor_variable(x)
     return size_over(x, range(x.type.ndim))
 
 
-def expand_dims(x: Any, axis: Any) -> Any:
+def expand_dims(x: Any, axis: Any) -> TensorVariable:
     """Return `x` with new axes of length 1 at the positions `axis`, one or several, of the result."""
     x = as_tensor_variable(x)
     doing = f"Putting axes into {x}"

@@ -6,7 +6,7 @@ Programs hold tensors only: before a function is made, a graph on numbers become
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -19,6 +19,9 @@ from engine.scalar.type import ScalarType, scalar_type
 from engine.tensor.conversion import as_tensor_variable, constant
 from engine.tensor.elemwise import elemwise
 from engine.tensor.type import tensor_type
+
+if TYPE_CHECKING:
+    from engine.tensor.variable import TensorVariable
 
 
 class TensorFromScalar(Op):
@@ -67,7 +70,7 @@ def scalar_from_tensor(x: Any) -> Any:
     return _of_tensor.make_node(x).outputs[0]
 
 
-def tensor_from_scalar(x: Any) -> Any:
+def tensor_from_scalar(x: Any) -> TensorVariable:
     """Return a number as a tensor of 0 dimensions: of an expression, the same expression on tensors."""
     x = as_scalar(x)
     return TensorsOfNumbers(

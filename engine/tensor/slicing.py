@@ -1,15 +1,13 @@
 """Basic indexing by integers and slices: the part of a tensor (a view), and the tensor with that
 part changed.
 
-Each indexed axis has an *entry*: "i" for an integer, which drops the axis, or a slice with a letter
-for each bound that is given: ":", "a:", ":b", "a:b:c". The integers are further inputs (0-d int64),
-in that order.
+`engine.tensor.index_entries` describes the entries of an index. Its numbers are further inputs (0-d int64).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, ClassVar, TypeVar
+from collections.abc import Sequence
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -22,27 +20,8 @@ from engine.scalar.promotion import INEXACT, common_dtype, weak_dtype
 from engine.tensor.broadcasting import unbroadcast_axes
 from engine.tensor.conversion import as_tensor_variable, number, pad
 from engine.tensor.elemwise import apply_elemwise, cast
+from engine.tensor.index_entries import FULL, INTEGER, Entry, count_of, entries_of, idx_list_of, parts_of
 from engine.tensor.type import TensorType, tensor_type
-
-INTEGER = "i"
-FULL = ":"
-Part = TypeVar("Part")
-Entry = str
-
-
-def slice_entry(start: object, stop: object, step: object) -> Entry:
-    """Return the entry of a slice; a bound that is None is left out."""
-    return f"{'' if start is None else 'a'}:{'' if stop is None else 'b'}{'' if step is None else ':c'}"
-
-
-def parts_of(
-    entries: Iterable[Entry], numbers: Iterable[Part]
-) -> Iterator[tuple[Part | None, Part | None, Part | None, Part | None]]:
-    """Yield (index, start, stop, step) for each entry, with None for what is not given."""
-    rest = iter(numbers)
-    for entry in entries:
-        index, start, stop, step = [next(rest) if letter in entry else None for letter in "iabc"]
-        yield index, start, stop, step
 
 
 def as_position(number: Any) -> Any:
@@ -58,14 +37,19 @@ class _BasicIndexing(Op):
 
     entries: tuple[Entry, ...]
 
-    def _set_entries(self, entries: Sequence[Entry]) -> None:
-        kept = list(entries)
+    def _set_entries(self, idx_list: Sequence[Entry | int | slice]) -> None:
+        kept = list(entries_of(idx_list))
         while kept and kept[-1] == FULL:
             kept.pop()
         self.entries = tuple(kept)
 
+    @property
+    def idx_list(self) -> tuple[int | slice, ...]:
+        """The entries as PyTensor writes them: positions among the numbers."""
+        return idx_list_of(self.entries)
+
     def _numbers(self, x: Any, numbers: Sequence[Any]) -> list[Any]:
-        due = sum(letter in entry for entry in self.entries for letter in "iabc")
+        due = count_of(self.entries)
         if len(numbers) != due:
             raise ValueError(f"Applying {self} to {x}: {due} numbers are needed, {len(numbers)} were given")
         if x.type.ndim < len(self.entries):
@@ -80,7 +64,7 @@ class _BasicIndexing(Op):
         shape = []
         for length, entry, parts in zip(x.shape, self.entries, parts_of(self.entries, numbers), strict=False):
             if entry != INTEGER:
-                shape.append(length if entry == FULL else _static_length(length, parts[1:]))
+                shape.append(length if entry == FULL else static_length(length, parts[1:]))
         return tensor_type(x.dtype, (*shape, *x.shape[len(self.entries) :]))
 
     def _index(self, x: np.ndarray, numbers: Sequence[Any]) -> tuple[Any, ...]:
@@ -103,7 +87,8 @@ class _BasicIndexing(Op):
     __repr__ = __str__
 
 
-def _static_length(length: int | None, parts: Sequence[Any]) -> int | None:
+def static_length(length: int | None, parts: Sequence[Any]) -> int | None:
+    """Return the length of a slice (start, stop, step), or None. Refuse (ValueError) a step of 0."""
     known = [None if part is None else _known(part) for part in parts]
     if known[2] == 0 and parts[2] is not None:
         raise ValueError("Indexing by a slice: its step cannot be zero")
@@ -128,8 +113,8 @@ class Subtensor(_BasicIndexing):
     differentiates_complex = True
     view_map: ClassVar[dict[int, list[int]]] = {0: [0]}
 
-    def __init__(self, entries: Sequence[Entry]) -> None:
-        self._set_entries(entries)
+    def __init__(self, idx_list: Sequence[Entry | int | slice]) -> None:
+        self._set_entries(idx_list)
 
     def make_node(self, x: Any, *numbers: Any) -> Apply:
         x = as_tensor_variable(x)
@@ -173,9 +158,12 @@ class IncSubtensor(_BasicIndexing):
     differentiates_complex = True
 
     def __init__(
-        self, entries: Sequence[Entry], set_instead_of_inc: bool = False, inplace: bool = False
+        self,
+        idx_list: Sequence[Entry | int | slice],
+        inplace: bool = False,
+        set_instead_of_inc: bool = False,
     ) -> None:
-        self._set_entries(entries)
+        self._set_entries(idx_list)
         self.set_instead_of_inc = bool(set_instead_of_inc)
         self.inplace = bool(inplace)
         if self.inplace:
@@ -233,7 +221,8 @@ class IncSubtensor(_BasicIndexing):
         if any(of_x and not of_y for of_x, of_y in zip(first, last, strict=False)):
             return None
         entries = [FULL] * counts[0] + list(self.entries)
-        return IncSubtensor(entries, self.set_instead_of_inc).make_node(x, y, *numbers).outputs
+        op = IncSubtensor(entries, set_instead_of_inc=self.set_instead_of_inc)
+        return op.make_node(x, y, *numbers).outputs
 
     def connection_pattern(self, node: Apply) -> list[list[bool]]:
         """Return that the output depends on both tensors, not on the integers."""

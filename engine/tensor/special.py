@@ -11,6 +11,7 @@ from engine.tensor.math import add, gamma, gammaln, logaddexp, logit, sub
 
 if TYPE_CHECKING:
     from engine.inner.special import log_softmax, logsumexp, softmax, xlog1py, xlogy
+    from engine.tensor.variable import TensorVariable
 
 __all__ = [
     "beta",
@@ -31,12 +32,12 @@ beta = elemwise(scalar.beta)
 poch = elemwise(scalar.poch)
 
 
-def factorial(n: Any) -> Any:
+def factorial(n: Any) -> TensorVariable:
     """Return the factorial of `n`; gamma(n + 1) if it is not whole."""
     return gamma(add(n, 1))
 
 
-def betaln(a: Any, b: Any) -> Any:
+def betaln(a: Any, b: Any) -> TensorVariable:
     """Return the logarithm of the beta function."""
     return sub(add(gammaln(a), gammaln(b)), gammaln(add(a, b)))
 

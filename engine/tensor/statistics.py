@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from engine.scalar.promotion import INEXACT, INTEGERS
 from engine.tensor.axes import axis_of, normalize_axis
@@ -24,8 +24,11 @@ from engine.tensor.reduction import sum as sum_over
 from engine.tensor.shape import lengths_known, reshape, shape_i, size_over, squeeze
 from engine.tensor.slicing import as_position
 
+if TYPE_CHECKING:
+    from engine.tensor.variable import TensorVariable
 
-def diff(x: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = None) -> Any:
+
+def diff(x: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = None) -> TensorVariable:
     """Return the differences of elements that are next to each other along `axis`, taken `n` times.
 
     Before that, `prepend` and `append` are put before and after the elements along `axis`: tensors, or
@@ -55,12 +58,14 @@ def _with_edges(x: Any, axis: int, before: Any, after: Any) -> Any:
     return concatenate([*first, x, *last], axis)
 
 
-def count_nonzero(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
+def count_nonzero(x: Any, axis: Any = None, keepdims: bool = False) -> TensorVariable:
     """Return the number of elements over `axis` that are not 0, an int64."""
     return sum_over(neq(x, 0), axis, dtype="int64", keepdims=keepdims)
 
 
-def cumulative_sum(x: Any, axis: int | None = None, dtype: Any = None, include_initial: bool = False) -> Any:
+def cumulative_sum(
+    x: Any, axis: int | None = None, dtype: Any = None, include_initial: bool = False
+) -> TensorVariable:
     """Return the sums of the elements up to each one along `axis`, computed in `dtype`: by default that of
     `sum`.
 
@@ -69,7 +74,9 @@ def cumulative_sum(x: Any, axis: int | None = None, dtype: Any = None, include_i
     return _cumulative(cumsum, sum_over, x, axis, dtype, include_initial)
 
 
-def cumulative_prod(x: Any, axis: int | None = None, dtype: Any = None, include_initial: bool = False) -> Any:
+def cumulative_prod(
+    x: Any, axis: int | None = None, dtype: Any = None, include_initial: bool = False
+) -> TensorVariable:
     """Return the products of the elements up to each one along `axis`, computed in `dtype`: by default that
     of `prod`.
 
@@ -99,7 +106,7 @@ def max_and_argmax(x: Any, axis: Any = None, keepdims: bool = False) -> list[Any
     return [largest(x, axis, keepdims), argmax(x, axis, keepdims)]
 
 
-def median(x: Any, axis: Any = None) -> Any:
+def median(x: Any, axis: Any = None) -> TensorVariable:
     """Return the median over `axis`, one or several, or all (None); NaN where an element is NaN."""
     x = as_tensor_variable(x)
     axes = normalize_axis("Taking a median", axis, x.type.ndim)
@@ -124,7 +131,7 @@ def cov(
     ddof: int | None = None,
     fweights: Any = None,
     aweights: Any = None,
-) -> Any:
+) -> TensorVariable:
     """Return the covariances of the rows of `m`, or of its columns if not `rowvar`; `y` has further ones.
 
     Sums of products are divided by the number of observations minus `ddof`: by default 0 with `bias`, 1
@@ -151,7 +158,9 @@ def _as_rows(part: Any, rowvar: bool) -> Any:
     return part if rowvar or part.type.shape[0] == 1 else dimshuffle(part, (1, 0))
 
 
-def bincount(x: Any, weights: Any = None, minlength: Any = None, assert_nonneg: bool = False) -> Any:
+def bincount(
+    x: Any, weights: Any = None, minlength: Any = None, assert_nonneg: bool = False
+) -> TensorVariable:
     """Return how often each of 0, 1, ... up to the largest element is in the vector `x`, or the sums of their
     `weights`.
 

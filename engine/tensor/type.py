@@ -7,6 +7,7 @@ other does.
 from __future__ import annotations
 
 import sys
+import warnings
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from typing import Any
@@ -20,24 +21,31 @@ from engine.graph.types import Type
 from engine.graph.variables import Constant
 from engine.scalar.promotion import COMPLEX, DTYPES, ROUNDED
 from engine.tensor import variable as tensor_variable
+from engine.tensor.nearly_equal import values_eq_approx
 from engine.tensor.variable import TensorConstant, TensorVariable
 
 LARGEST_CONSTANT = 32
 """A constant with more elements is data: no rewrite reads its values, and no key contains them."""
 
 _LARGEST_KEY = 1024
+_NAMES = ("Scalar", "Vector", "Matrix")
 
 
 class TensorType(Type):
-    """Arrays of `dtype` (engine.scalar.promotion.DTYPES); `shape` has a length or None per axis."""
+    """Arrays of `dtype` (engine.scalar.promotion.DTYPES); `shape` has a length or None per axis.
+
+    `broadcastable`, an older word, has True for each axis of length 1, and a DeprecationWarning.
+    """
 
     __props__ = ("dtype", "shape")
     variable_type = TensorVariable
     constant_type = TensorConstant
 
-    def __init__(self, dtype: Any, shape: Sequence[int | None] = ()) -> None:
+    def __init__(
+        self, dtype: Any, shape: Sequence[int | None] = (), broadcastable: Sequence[bool] | None = None
+    ) -> None:
         self.dtype = check_dtype(dtype)
-        self.shape = static_shape(shape)
+        self.shape = static_shape(shape) if broadcastable is None else broadcast_shape_of(broadcastable)
         self.ndim = len(self.shape)
         self.broadcastable = tuple([length == 1 for length in self.shape])
         self.numpy_dtype = np.dtype(self.dtype)
@@ -141,19 +149,50 @@ class TensorType(Type):
             return None
         return self.clone(shape=[theirs if mine is None else mine for mine, theirs in pairs])
 
-    def filter_variable(self, variable: Any) -> Any:
+    def in_same_class(self, other: Type) -> bool:
+        """Return True if dtype, rank and the axes that broadcast are equal."""
+        if not isinstance(other, TensorType) or self.dtype != other.dtype:
+            return False
+        return self.broadcastable == other.broadcastable
+
+    def convert_variable(self, variable: Any) -> Any:
+        """Return `variable` with the static lengths of this type too, or None if they conflict."""
+        if self.is_super(variable.type):
+            return variable
+        found = self.intersection(variable.type)
+        return None if found is None else tensor_variable.operations.specify_shape(variable, found.shape)
+
+    values_eq_approx = staticmethod(values_eq_approx)
+
+    @staticmethod
+    def values_eq(a: Any, b: Any) -> bool:
+        """Return True if two arrays have one dtype, one shape and equal elements; NaN equals NaN."""
+        a, b = np.asarray(a), np.asarray(b)
+        nan = a.dtype.kind in "fc" and b.dtype.kind in "fc"
+        return bool(a.dtype == b.dtype and np.array_equal(a, b, equal_nan=nan))
+
+    @staticmethod
+    def may_share_memory(a: Any, b: Any) -> bool:
+        """Return True if two arrays may share memory; False for anything else."""
+        return isinstance(a, np.ndarray) and isinstance(b, np.ndarray) and np.may_share_memory(a, b)
+
+    def filter_variable(self, variable: Any, allow_convert: bool = False) -> Any:
         """Return `variable` as a variable of this type; values become constants.
 
-        Raises TypeError for a variable whose values may not fit.
+        Raises TypeError for a variable whose values may not fit; with `allow_convert` its lengths are
+        checked when the function runs.
         """
         if not hasattr(variable, "owner"):
             return self.make_constant(variable)
-        return super().filter_variable(variable)
+        return super().filter_variable(variable, allow_convert)
 
     def make_constant(self, value: Any, name: str | None = None) -> TensorConstant:
         return TensorConstant(self, self.filter(value), name)
 
-    def __call__(self, name: str | None = None, dtype: Any = None, shape: Any = None) -> Any:
+    def make_variable(self, name: str | None = None) -> TensorVariable:
+        return TensorVariable(self, None, None, name)
+
+    def __call__(self, name: str | None = None, dtype: Any = None, shape: Any = None) -> TensorVariable:
         """Return a new variable, of this type unless another `dtype` or `shape` is given."""
         if dtype is None and shape is None:
             return self.make_variable(name)
@@ -162,16 +201,23 @@ class TensorType(Type):
             raise ValueError(f"Making {name}: {self.ndim} lengths are needed, shape {lengths} was given")
         return tensor_type(check_dtype(dtype or self.dtype), lengths).make_variable(name)
 
-    def clone(self, dtype: str | None = None, shape: Sequence[int | None] | None = None) -> TensorType:
-        """Return this type with another dtype or static shape."""
-        return tensor_type(dtype or self.dtype, self.shape if shape is None else tuple(shape))
+    def clone(
+        self,
+        dtype: str | None = None,
+        shape: Sequence[int | None] | None = None,
+        broadcastable: Sequence[bool] | None = None,
+    ) -> TensorType:
+        """Return this type with another dtype or static shape; `broadcastable` is an older word for that."""
+        lengths = shape if broadcastable is None else broadcast_shape_of(broadcastable)
+        return tensor_type(dtype or self.dtype, self.shape if lengths is None else tuple(lengths))
 
     def __reduce__(self) -> tuple[Any, ...]:
         return tensor_type, (self.dtype, self.shape)
 
     def __str__(self) -> str:
         lengths = ", ".join("?" if length is None else str(length) for length in self.shape)
-        return f"Tensor({self.dtype}, ({lengths}{',' if self.ndim == 1 else ''}))"
+        name = _NAMES[self.ndim] if self.ndim < len(_NAMES) else f"Tensor{self.ndim}"
+        return f"{name}({self.dtype}, shape=({lengths}{',' if self.ndim == 1 else ''}))"
 
     __repr__ = __str__
 
@@ -179,14 +225,26 @@ class TensorType(Type):
 def static_shape(shape: Any) -> tuple[int | None, ...]:
     """Return `shape` as a tuple of ints and None. Raises TypeError for anything else."""
     if not isinstance(shape, Iterable) or hasattr(shape, "owner"):
-        raise TypeError(f"Making a type of shape {shape!r}: give a tuple of a length, or None, for each axis")
+        raise TypeError(
+            f"Making a type of shape {shape!r}: Shape must be a tuple, of a length or None for each axis"
+        )
     lengths = tuple(shape)
     for length in lengths:
         if length is not None and type(length) is not int and not _is_whole(length):
             raise TypeError(
-                f"Making a type of shape {lengths}: {length!r} is neither a whole number nor None"
+                f"Making a type of shape {lengths}: Shape entries must be None or integer, found {length!r}"
             )
     return tuple([None if length is None else int(length) for length in lengths])
+
+
+def broadcast_shape_of(broadcastable: Sequence[bool]) -> tuple[int | None, ...]:
+    """Return the static shape of axes that broadcast, or do not; warn that the word is an older one."""
+    warnings.warn(
+        "The `broadcastable` keyword is deprecated; use `shape`, with 1 for each axis that broadcasts",
+        DeprecationWarning,
+        stacklevel=3,
+    )
+    return tuple([1 if each else None for each in broadcastable])
 
 
 def _is_whole(length: Any) -> bool:

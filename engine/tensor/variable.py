@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from importlib import import_module
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
@@ -20,7 +19,9 @@ Every operation makes variables and so imports this module, which therefore cann
 """
 
 
-def _operators(name: str) -> tuple[Callable[[Any, Any], Any], Callable[[Any, Any], Any]]:
+def _operators(
+    name: str,
+) -> tuple[Callable[[Any, Any], TensorVariable], Callable[[Any, Any], TensorVariable]]:
     """Return the methods of a binary operator and of its reflection; `name` is the operation's name."""
 
     def operator(self: Any, other: Any) -> Any:
@@ -64,7 +65,7 @@ _UFUNCS = {
 """The names of operations by those of numpy's functions."""
 
 
-def _method(name: str) -> Callable[..., Any]:
+def _method(name: str) -> Callable[..., TensorVariable]:
     """Return the method that applies the operation `name` to a tensor and further arguments."""
 
     def method(self: Any, *args: Any, **kwargs: Any) -> Any:
@@ -101,12 +102,12 @@ class TensorVariable(Variable):
         return self.type.broadcastable
 
     @property
-    def shape(self) -> Any:
+    def shape(self) -> TensorVariable:
         """The lengths of the axes, an int64 vector."""
         return operations.shape(self)
 
     @property
-    def size(self) -> Any:
+    def size(self) -> TensorVariable:
         """The number of elements, a 0-d int64."""
         return operations.size(self)
 
@@ -134,16 +135,16 @@ class TensorVariable(Variable):
     __lshift__, __rlshift__ = _operators("left_shift")
     __rshift__, __rrshift__ = _operators("right_shift")
 
-    def __neg__(self) -> Any:
+    def __neg__(self) -> TensorVariable:
         return operations.neg(self)
 
-    def __pos__(self) -> Any:
+    def __pos__(self) -> TensorVariable:
         return self
 
-    def __abs__(self) -> Any:
+    def __abs__(self) -> TensorVariable:
         return operations.abs(self)
 
-    def __invert__(self) -> Any:
+    def __invert__(self) -> TensorVariable:
         return operations.invert(self)
 
     __and__, __rand__ = _operators("and_")
@@ -163,7 +164,7 @@ class TensorVariable(Variable):
     def __len__(self) -> NoReturn:
         raise TypeError(f"Taking the length of {self}: it is known when the graph runs; use shape_i(x, 0)")
 
-    def __iter__(self) -> Iterator[Any]:
+    def __iter__(self) -> Iterator[TensorVariable]:
         """Return an iterator over the elements of the first axis. Raises TypeError unless its static length
         is known.
         """
@@ -174,17 +175,23 @@ class TensorVariable(Variable):
             )
         return iter([self[position] for position in range(length)])
 
-    def __getitem__(self, index: Any) -> Any:
+    def __getitem__(self, index: Any) -> TensorVariable:
         return operations.indexing.get_item(self, index)
 
-    def set(self, y: Any, **options: Any) -> Any:
+    def __setitem__(self, index: Any, value: Any) -> NoReturn:
+        raise TypeError(
+            f"'{type(self).__name__}' object does not support item assignment: variables do not change. Use "
+            "the output of `x[idx].set` or `x[idx].inc` instead."
+        )
+
+    def set(self, y: Any, **options: Any) -> TensorVariable:
         """Return the tensor that this part, `x[index]`, was taken from, with the part set to `y`.
 
         `options` are those of `set_subtensor`.
         """
         return operations.set_subtensor(self, y, **options)
 
-    def inc(self, y: Any, **options: Any) -> Any:
+    def inc(self, y: Any, **options: Any) -> TensorVariable:
         """Return the tensor that this part, `x[index]`, was taken from, with `y` added to the part.
 
         `options` are those of `inc_subtensor`.
@@ -195,73 +202,69 @@ class TensorVariable(Variable):
         """Return the indices of the nonzero elements, a vector per axis, or with `return_matrix` a matrix."""
         return operations.nonzero(self, return_matrix)
 
-    def dprint(self, **options: Any) -> Any:
-        """Print the graph of this variable; `options` are those of `engine.dprint`."""
-        return import_module("engine.printing").dprint(self, **options)
-
-    def eq(self, other: Any) -> Any:
+    def eq(self, other: Any) -> TensorVariable:
         """Return True for each element that is equal."""
         return operations.eq(self, other)
 
-    def neq(self, other: Any) -> Any:
+    def neq(self, other: Any) -> TensorVariable:
         """Return True for each element that differs."""
         return operations.neq(self, other)
 
     @property
-    def T(self) -> Any:
+    def T(self) -> TensorVariable:
         """The tensor with its axes in reverse order."""
         return operations.transpose(self)
 
-    def transpose(self, *axes: Any) -> Any:
+    def transpose(self, *axes: Any) -> TensorVariable:
         """Return the tensor with its axes in the order `axes`, or reversed without any."""
         if (len(axes) == 1 and np.ndim(axes[0]) != 0) or axes == (None,):
             return operations.transpose(self, axes[0])
         return operations.transpose(self, axes or None)
 
-    def dimshuffle(self, *pattern: Any) -> Any:
+    def dimshuffle(self, *pattern: Any) -> TensorVariable:
         """Return the tensor with its axes in the order `pattern`; each "x" adds an axis of length 1."""
         if len(pattern) == 1 and not isinstance(pattern[0], str) and np.ndim(pattern[0]) == 1:
             return operations.dimshuffle(self, pattern[0])
         return operations.dimshuffle(self, pattern)
 
-    def reshape(self, *shape: Any, ndim: int | None = None) -> Any:
+    def reshape(self, *shape: Any, ndim: int | None = None) -> TensorVariable:
         """Return the elements, in C order, in another shape; one length may be -1. A vector of unknown
         length has `ndim` lengths."""
         return operations.reshape(self, shape[0] if len(shape) == 1 else shape, ndim)
 
-    def flatten(self, ndim: int = 1) -> Any:
+    def flatten(self, ndim: int = 1) -> TensorVariable:
         """Return the tensor with `ndim` axes: the last ones merged."""
         return operations.flatten(self, ndim)
 
-    def ravel(self) -> Any:
+    def ravel(self) -> TensorVariable:
         """Return the elements as a vector, in C order."""
         return operations.flatten(self)
 
     def sum(
         self, axis: Any = None, dtype: str | None = None, keepdims: bool = False, acc_dtype: str | None = None
-    ) -> Any:
+    ) -> TensorVariable:
         """Return the sum over `axis`."""
         return operations.sum(self, axis, dtype, keepdims, acc_dtype)
 
     def mean(
         self, axis: Any = None, dtype: str | None = None, keepdims: bool = False, acc_dtype: str | None = None
-    ) -> Any:
+    ) -> TensorVariable:
         """Return the mean over `axis`."""
         return operations.mean(self, axis, dtype, keepdims, acc_dtype)
 
-    def max(self, axis: Any = None, keepdims: bool = False) -> Any:
+    def max(self, axis: Any = None, keepdims: bool = False) -> TensorVariable:
         """Return the largest element over `axis`."""
         return operations.max(self, axis, keepdims)
 
-    def min(self, axis: Any = None, keepdims: bool = False) -> Any:
+    def min(self, axis: Any = None, keepdims: bool = False) -> TensorVariable:
         """Return the smallest element over `axis`."""
         return operations.min(self, axis, keepdims)
 
-    def dot(self, other: Any) -> Any:
+    def dot(self, other: Any) -> TensorVariable:
         """Return the matrix product."""
         return operations.dot(self, other)
 
-    def astype(self, dtype: str) -> Any:
+    def astype(self, dtype: str) -> TensorVariable:
         """Return the tensor cast to `dtype`."""
         return operations.cast(self, dtype)
 
@@ -287,7 +290,7 @@ class TensorVariable(Variable):
     def __rdivmod__(self, other: Any) -> Any:
         return operations.divmod(other, self)
 
-    def round(self, mode: str | None = None) -> Any:
+    def round(self, mode: str | None = None) -> TensorVariable:
         """Return the elements rounded to whole numbers, halves to even ones unless `mode` says
         "half_away_from_zero".
         """
@@ -298,15 +301,15 @@ class TensorVariable(Variable):
         name = "round_half_away_from_zero" if mode == "half_away_from_zero" else "round"
         return getattr(operations, name)(self)
 
-    def fill(self, value: Any) -> Any:
+    def fill(self, value: Any) -> TensorVariable:
         """Return a tensor of this shape whose elements are `value`."""
         return operations.fill(self, value)
 
-    def compress(self, condition: Any, axis: int | None = None) -> Any:
+    def compress(self, condition: Any, axis: int | None = None) -> TensorVariable:
         """Return the slices along `axis` where the vector `condition` is true."""
         return operations.compress(condition, self, axis)
 
-    def norm(self, L: Any, axis: Any = None, keepdims: bool = False) -> Any:
+    def norm(self, L: Any, axis: Any = None, keepdims: bool = False) -> TensorVariable:
         """Return the sum of the absolute elements to the power of `L` over `axis`, to the power of 1 / L.
 
         Raises NotImplementedError for an `L` of 0 or infinity.
@@ -316,25 +319,25 @@ class TensorVariable(Variable):
         return operations.sum(abs(self) ** L, axis, keepdims=keepdims) ** (1 / L)
 
     @property
-    def mT(self) -> Any:
+    def mT(self) -> TensorVariable:
         """The tensor with its last two axes exchanged."""
         return operations.matrix_transpose(self)
 
     @property
-    def real(self) -> Any:
+    def real(self) -> TensorVariable:
         """The real parts of the elements: the tensor itself unless it is complex."""
         return operations.real(self)
 
     @property
-    def imag(self) -> Any:
+    def imag(self) -> TensorVariable:
         """The imaginary parts of the elements: zeros unless it is complex."""
         return operations.imag(self)
 
-    def zeros_like(self, dtype: str | None = None) -> Any:
+    def zeros_like(self, dtype: str | None = None) -> TensorVariable:
         """Return zeros in the shape of this tensor."""
         return operations.zeros_like(self, dtype)
 
-    def ones_like(self, dtype: str | None = None) -> Any:
+    def ones_like(self, dtype: str | None = None) -> TensorVariable:
         """Return ones in the shape of this tensor."""
         return operations.ones_like(self, dtype)
 
@@ -359,9 +362,8 @@ class TensorConstant(TensorVariable, Constant):
         super().__setstate__({**state, "data": immutable(state["data"])})
 
     def __str__(self) -> str:
-        if self.name is not None or self.data.size <= 6:
-            return super().__str__()
-        return f"<{self.type} constant>"
+        value = str(self.data) if self.data.size <= 6 else f"<{self.type} constant>"
+        return value if self.name is None else f"{self.name}{{{value}}}"
 
     __repr__ = __str__
 

@@ -411,7 +411,7 @@ def _scatter(draw: Draw, graph: Graph) -> bool:
     )
     try:
         base = pt.zeros_like(x) if draw(st.booleans()) else x
-        result = pt.AdvancedIncSubtensor1().make_node(base, y, index).outputs[0]
+        result = pt.AdvancedIncSubtensor([0]).make_node(base, y, index).outputs[0]
     except (TypeError, ValueError):
         return False
     return graph.add(result, result.type.dtype in INTEGERS)

@@ -257,7 +257,7 @@ def test_a_wrong_argument_is_named_with_what_it_should_be_and_what_came(x, y, va
         f(np.zeros(3), value)
     error = caught.value
     assert (error.function, error.argument) == ("model", "1 ('y')")
-    assert error.expected == "Tensor(float64, (?,))"
+    assert error.expected == "Vector(float64, shape=(?,))"
     assert error.found == found
     for part in ("model", "1 ('y')", error.expected, found):
         assert part in str(error)
@@ -266,7 +266,7 @@ def test_a_wrong_argument_is_named_with_what_it_should_be_and_what_came(x, y, va
 def test_a_wrong_argument_without_a_name_is_named_by_its_position():
     f = function([pt.dvector(), v := pt.fvector()], v * 2, on_unused_input="ignore")
     with pytest.raises(
-        ArgumentError, match=r"argument 1 must be Tensor\(float32, \(\?,\)\), but an array of float64"
+        ArgumentError, match=r"argument 1 must be Vector\(float32, shape=\(\?,\)\), but an array of float64"
     ):
         f(np.zeros(2), np.zeros(2))
 
@@ -283,7 +283,7 @@ def test_masked_arrays_are_refused_and_called_so(wrap, mode, kernels_once):
 
 
 @pytest.mark.parametrize("mode", ["FAST_RUN", "NUMPY"])
-@pytest.mark.parametrize(("name", "label"), [("w", "'w'"), (None, r"number 1 \(it has no name\)")])
+@pytest.mark.parametrize(("name", "label"), [("w", "'w'"), (None, r"number 0 \(it has no name\)")])
 def test_a_shared_variable_that_holds_what_it_must_not_is_named(x, name, label, mode, kernels_once):
     good, bad = shared(np.ones(2), "good"), shared(np.ones(2), name)
     f = function([x], [x + good, x * bad], mode=mode)
@@ -300,7 +300,7 @@ def test_a_shared_variable_that_holds_what_it_must_not_is_named(x, name, label, 
 @pytest.mark.parametrize("value", [np.zeros(4), np.zeros(6)[::2], [1.0, 2.0]])
 def test_a_wrong_static_length_is_named_however_the_array_lies(value):
     v = pt.tensor("v", "float64", (5,))
-    with pytest.raises(ArgumentError, match=r"0 \('v'\) must be Tensor\(float64, \(5,\)\)"):
+    with pytest.raises(ArgumentError, match=r"0 \('v'\) must be Vector\(float64, shape=\(5,\)\)"):
         function([v], v * 2)(value)
 
 

@@ -6,7 +6,7 @@ import pytest
 
 import engine.tensor as pt
 from engine.graph import Apply, FunctionGraph, Op
-from engine.printing import dprint
+from engine.printing import char_from_number, dprint, get_node_by_id, min_informative_str
 from engine.rewriting import run_pipeline
 
 
@@ -46,7 +46,7 @@ def test_a_depth_limits_the_levels(graph):
 def test_types_and_shapes_are_printed_on_demand():
     x = pt.fmatrix("x")
     assert text(pt.exp(x), print_type=True) == (
-        "exp [id A] <Tensor(float32, (?, ?))>\n └─ x [id B] <Tensor(float32, (?, ?))>\n"
+        "exp [id A] <Matrix(float32, shape=(?, ?))>\n └─ x [id B] <Matrix(float32, shape=(?, ?))>\n"
     )
     assert text(pt.exp(x), print_shape=True) == "exp [id A] shape=(?, ?)\n └─ x [id B] shape=(?, ?)\n"
 
@@ -130,7 +130,7 @@ def test_several_variables_share_letters(graph):
 def test_small_constants_show_their_value_and_large_ones_their_type():
     x = pt.dvector("x")
     assert "└─ [1. 2.] [id C]" in text(x + np.array([1.0, 2.0]))
-    assert "└─ <Tensor(float64, (50,))> [id C]" in text(x + np.ones(50))
+    assert "└─ <Vector(float64, shape=(50,))> [id C]" in text(x + np.ones(50))
 
 
 def test_inner_graphs_are_printed_once_below():
@@ -215,3 +215,47 @@ def test_letters_go_on_after_z():
         y = pt.sin(y)
     found = [line.split("[id ")[1].split("]")[0] for line in text(y).splitlines()]
     assert found[25:29] == ["Z", "BA", "BB", "BC"]
+
+
+@pytest.mark.parametrize(
+    ("number", "letters"), [(0, "A"), (25, "Z"), (26, "BA"), (3 * 26**2 + 2 * 26, "DCA")]
+)
+def test_numbers_are_written_with_letters_as_digits(number, letters):
+    assert char_from_number(number) == letters
+
+
+def test_ids_can_be_automatic_names():
+    x = pt.dvector("x")
+    y = pt.exp(x)
+    assert text(y, id_type="auto") == f"exp [id {y.auto_name}]\n └─ x [id {x.auto_name}]\n"
+    with pytest.raises(ValueError, match="id_type is 'name'"):
+        text(y, id_type="name")
+
+
+def test_what_an_id_stands_for_is_found():
+    x = pt.dvector("x")
+    y = pt.exp(x)
+    assert get_node_by_id(y, "A") is y.owner
+    assert get_node_by_id([y], "B") is x
+    assert get_node_by_id(y, "C") is None
+
+
+def test_a_short_form_ends_at_names_and_repeats_letters():
+    x = pt.dvector("x")
+    y = pt.exp(x)
+    assert min_informative_str(y * y) == "A. mul\n B. exp\n  C. x\n <B>"
+    y.name = "y"
+    assert min_informative_str(pt.log(y)) == "A. log\n B. y"
+
+
+def test_variables_nodes_and_graphs_print_themselves():
+    x = pt.dvector("x")
+    y = pt.exp(x)
+    graph = FunctionGraph([x], [y])
+    assert y.dprint(file="str") == y.owner.dprint(file="str") == text(y)
+    assert graph.dprint(file="str") == text(graph)
+
+
+def test_a_string_is_no_graph():
+    with pytest.raises(TypeError, match="Printing 'blah'"):
+        text("blah")

@@ -149,3 +149,14 @@ def test_a_pickled_one_has_a_value_of_its_own_one_for_all_who_shared_it():
     assert s.get_value().tolist() == [0, 1, 2]
     assert (first.name, first.type, first.allow_downcast) == ("s", s.type, True)
     assert copy.copy(s).container is s.container
+
+
+def test_a_shared_array_can_be_zeroed_in_place_or_anew():
+    array = np.array([1.0, 3.0])
+    x = shared(array, borrow=True)
+    x.zero()
+    assert array.tolist() == [1.0, 3.0]
+    assert x.get_value().tolist() == [0.0, 0.0]
+    x.set_value(array, borrow=True)
+    x.zero(borrow=True)
+    assert array.tolist() == [0.0, 0.0]

@@ -6,8 +6,7 @@ says floatX. So tests of "custom", which is PyTensor's default, and of "numpy+fl
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ContextDecorator
 from typing import Any
 
 from missing import Missing
@@ -50,15 +49,22 @@ class Flags:
 
     def change_flags(self, *arguments: Any, **flags: Any) -> Any:
         """Return a context, which is a decorator too, in which flags have other values."""
-        return _changed(flags)
+        return _Changed(flags)
 
 
-@contextmanager
-def _changed(flags: dict[str, Any]) -> Iterator[None]:
-    for name, value in flags.items():
-        if name not in WITHOUT_EFFECT and VALUES.get(name, Missing) != value:
-            Missing(f"pytensor.config.{name}={value if isinstance(value, str) else '...'}")()
-    yield
+class _Changed(ContextDecorator):
+    """A context, which can be entered again, in which flags have other values."""
+
+    def __init__(self, flags: dict[str, Any]) -> None:
+        self.flags = flags
+
+    def __enter__(self) -> None:
+        for name, value in self.flags.items():
+            if name not in WITHOUT_EFFECT and VALUES.get(name, Missing) != value:
+                Missing(f"pytensor.config.{name}={value if isinstance(value, str) else '...'}")()
+
+    def __exit__(self, *error: object) -> None:
+        """Do nothing: no flag was changed."""
 
 
 config = Flags()

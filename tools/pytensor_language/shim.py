@@ -69,6 +69,7 @@ ENGINE: dict[str, tuple[str, ...]] = {
         "engine.rewriting.passes.",
         "engine.rewriting.linear_algebra.",
         "engine.rewriting.batches",
+        "engine.raise_op",
     ),
     # The same words have other meanings here: gamma, choice, norm.
     "pytensor.tensor.random": ("engine.random", "engine.random.", "engine.tensor.none_type"),
@@ -163,10 +164,20 @@ class ShimModule(ModuleType):
             return Missing(path)
 
 
+def debugprint(*arguments: Any, **options: Any) -> Any:
+    """Return what the engine's `debugprint` returns; lines of text have the names that PyTensor prints."""
+    from engine.printing import debugprint
+
+    found = debugprint(*arguments, **options)
+    return found.replace("where [id", "Switch [id") if isinstance(found, str) else found
+
+
 def engine_name(module: str, name: str) -> Any:
     """Return what the engine has for a public name of one of PyTensor's modules, or None."""
     if name.startswith("_"):
         return internal_name(name)
+    if name == "debugprint":
+        return debugprint
     if name == "BlockwiseWithCoreShape":
         # PyTensor's numba backend gives a Blockwise the lengths of its results, and this class.
         return import_module("engine.tensor.blockwise").Blockwise

@@ -15,9 +15,10 @@ from engine.assumptions.specify import SpecifyAssumptions
 from engine.graph.variables import Variable
 from engine.tensor.checks import CheckAndRaise, SpecifyShape
 from engine.tensor.elemwise import DimShuffle
+from engine.tensor.index_entries import FULL, INTEGER
 from engine.tensor.matching import tensor_type_of
 from engine.tensor.shape import Reshape
-from engine.tensor.slicing import FULL, INTEGER, Subtensor
+from engine.tensor.slicing import Subtensor
 
 _OF_TRANSPOSED = {LOWER_TRIANGULAR: UPPER_TRIANGULAR, UPPER_TRIANGULAR: LOWER_TRIANGULAR}
 

@@ -151,7 +151,7 @@ def _owned(handle: int, dispose: Callable[[int], Any]) -> Iterator[int]:
 def _target() -> int:
     LLVM.LLVMPY_InitializeNativeTarget()
     LLVM.LLVMPY_InitializeNativeAsmPrinter()
-    LLVM.LLVMPY_InitializeNativeAsmParser()  # the machine has inline assembly
+    LLVM.LLVMPY_InitializeNativeAsmParser()  # users' functions may have inline assembly
     target, message = with_text(LLVM.LLVMPY_GetTargetFromTriple, process_triple().encode())
     if not target:
         raise RuntimeError(message)

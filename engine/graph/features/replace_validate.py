@@ -147,15 +147,17 @@ class ReplaceValidate(History, Validator):
         replacements: Iterable[tuple[Variable, Variable]],
         reason: str | None = None,
         import_missing: bool = False,
+        verbose: bool = False,
     ) -> int:
         """Replace the first of each pair by the second, in order; return a checkpoint of the state before.
 
         The checkpoint is valid until the next such call. Refuse (InconsistencyError) an invalid result, and
-        one that contains a node which `replace_all_validate_remove` removed.
+        one that contains a node which `replace_all_validate_remove` removed. With `verbose` it prints
+        what is replaced.
         """
         with fgraph.journal.all_or_nothing():
             mark = fgraph.journal.mark()
-            self._replace_and_validate(fgraph, replacements, reason_text(reason), import_missing)
+            self._replace_and_validate(fgraph, replacements, reason_text(reason), import_missing, verbose)
             return self._number_latest(fgraph, mark)
 
     def _replace_and_validate(
@@ -164,9 +166,10 @@ class ReplaceValidate(History, Validator):
         replacements: Iterable[tuple[Variable, Variable]],
         reason: str | None,
         import_missing: bool,
+        verbose: bool = False,
     ) -> None:
         start = len(fgraph.journal.edits)
-        fgraph.replace_all(replacements, reason, import_missing)
+        fgraph.replace_all(replacements, reason, import_missing, verbose)
         imported = [edit.node for edit in fgraph.journal.edits[start:] if isinstance(edit, ImportNode)]
         for node in imported:
             if node in self._removed and node in fgraph.apply_nodes:

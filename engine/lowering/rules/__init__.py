@@ -30,7 +30,7 @@ from engine.tensor.elemwise import DimShuffle, Elemwise
 from engine.tensor.joining import Join
 from engine.tensor.shape import MakeVector, Reshape, Shape_i
 from engine.tensor.slicing import IncSubtensor, Subtensor
-from engine.tensor.subtensor import AdvancedIncSubtensor1, AdvancedSubtensor1
+from engine.tensor.subtensor import AdvancedIncSubtensor, AdvancedSubtensor
 
 RULES: Rules = {
     **ELEMENTWISE,
@@ -49,7 +49,7 @@ RULES: Rules = {
 
 
 MOVING = (
-    *(DimShuffle, Reshape, Shape_i, MakeVector, Join, Alloc, Subtensor, AdvancedSubtensor1),
+    *(DimShuffle, Reshape, Shape_i, MakeVector, Join, Alloc, Subtensor, AdvancedSubtensor),
     *(OpFromGraph, Scan, CheckAndRaise, Assert, SpecifyShape),
 )
 """The Ops that only move elements, or hold graphs: kernels do so for all dtypes."""
@@ -57,16 +57,20 @@ MOVING = (
 
 def rule_of(node: Apply) -> OpRule | None:
     """Return the rule by which `node` is lowered, or None if there is none."""
-    by_python = has_rows(node) or is_of_pair(node) or (type(node.op) is Elemwise and not has_loops(node))
-    if type(node.op) not in MOVING and not has_compiled_dtypes(node) and not _sets(node):
-        by_python = True
-    found = None if by_python else RULES.get(type(node.op))
-    return found or python_rule(node)
+    by_python = has_rows(node) or is_of_pair(node) or not _is_compiled(node)
+    return (None if by_python else RULES.get(type(node.op))) or python_rule(node)
+
+
+def _is_compiled(node: Apply) -> bool:
+    """Return True if kernels compute with the dtypes of `node`, or move its elements."""
+    if type(node.op) is Elemwise:
+        return has_loops(node)
+    return type(node.op) in MOVING or has_compiled_dtypes(node) or _sets(node)
 
 
 def _sets(node: Apply) -> bool:
     """Return True if `node` sets a part of a tensor to elements of its own dtype."""
-    is_set = isinstance(node.op, IncSubtensor | AdvancedIncSubtensor1) and node.op.set_instead_of_inc
+    is_set = isinstance(node.op, IncSubtensor | AdvancedIncSubtensor) and node.op.set_instead_of_inc
     return is_set and dtype(node.inputs[0]) == dtype(node.inputs[1])
 
 

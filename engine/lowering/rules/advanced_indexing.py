@@ -18,9 +18,10 @@ from engine.lowering.rules.elementwise import Loops, elementwise_body, has_loops
 from engine.lowering.statements import Statement
 from engine.lowering.steps import Check, Value
 from engine.runtime.registers import ADDRESS_OF_DETAILS
+from engine.tensor.gathering import WrapIndex
 from engine.tensor.masks import FlatNonzero
 from engine.tensor.reduction import Sum
-from engine.tensor.subtensor import AdvancedIncSubtensor1, AdvancedSubtensor1, WrapIndex
+from engine.tensor.subtensor import AdvancedIncSubtensor, AdvancedSubtensor
 from engine.tensor.type import is_data
 
 MANY_TAKEN = 4096
@@ -102,7 +103,7 @@ def _lower_scatter(lowering: Lowering, node: Apply) -> None:
         return
     reads = [lowering.contiguous(lowering.value_of(index)), lowering.contiguous(lowering.value_of(values))]
     kind, result = _array_with_base(lowering, node, reads, count)
-    scatter = scatter_set if cast(AdvancedIncSubtensor1, node.op).set_instead_of_inc else scatter_add
+    scatter = scatter_set if cast(AdvancedIncSubtensor, node.op).set_instead_of_inc else scatter_add
     kernel = scatter(dtype(base), dtype(index), not rest, kind)
     _call_with_index(lowering, kernel, reads, result, (count, rows, rest), node)
 
@@ -195,8 +196,8 @@ def _count_true(lowering: Lowering, mask: Value, size: int) -> Value:
 
 
 RULES: Rules = {
-    AdvancedSubtensor1: OpRule(_lower_gather),
-    AdvancedIncSubtensor1: OpRule(_lower_scatter, _read),
+    AdvancedSubtensor: OpRule(_lower_gather),
+    AdvancedIncSubtensor: OpRule(_lower_scatter, _read),
     WrapIndex: OpRule(_lower_wrap, lambda node: node.inputs[:1], lambda node: node.inputs[1:]),
     FlatNonzero: OpRule(_lower_flat_nonzero, lambda node: node.inputs[:1], lambda node: node.inputs),
 }

@@ -17,7 +17,7 @@ from engine.inner.scan import Scan
 from engine.inner.scan_info import ScanInfo
 from engine.lowering.body import Body, InnerGraph, inner_graph
 from engine.lowering.lower import Lowering, dtype
-from engine.lowering.op_rule import FindRule, OpRule, count_uses
+from engine.lowering.op_rule import FindRule, OpRule, count_uses, rules_for
 from engine.lowering.rules.scan_rows import Mapped, Ring, Rows, Trace, sequence_row
 from engine.lowering.steps import CarriedRegister, Check, LoopStep
 
@@ -25,11 +25,13 @@ from engine.lowering.steps import CarriedRegister, Check, LoopStep
 class _Step(Struct, frozen=True):
     """The part of a step that the wanted outer outputs need.
 
-    It has the inner outputs at `positions`, and the number of reads of each variable of its graph.
+    It has the inner outputs at `positions`, the rule for each node of its graph, and the number of reads of
+    each variable.
     """
 
     info: ScanInfo
     graph: InnerGraph
+    rules: dict[Apply, OpRule]
     positions: tuple[int, ...]
     uses: Mapping[Variable, int]
 
@@ -38,13 +40,13 @@ class _Step(Struct, frozen=True):
         """Return what `wanted` outer outputs need, with the states that anything computed reads."""
         info, graph = op.info, inner_graph(op.fgraph)
         found = {*wanted, *([info.n_inner_outputs - 1] if info.is_while else [])}
-        taps = info.inner_inputs(graph.inputs).taps
+        taps, rules = info.inner_inputs(graph.inputs).taps, rules_for(graph.nodes, rule_of)
         while True:
             positions = tuple(sorted(found))
-            uses = count_uses(graph.nodes, [graph.outputs[p] for p in positions], rule_of)
+            uses = count_uses(rules, [graph.outputs[p] for p in positions])
             read = {s for s in range(info.n_states) if any(uses.get(tap) for tap in taps[s])}
             if read <= found:
-                return cls(info, graph, positions, uses)
+                return cls(info, graph, rules, positions, uses)
             found |= read
 
     def read(self, node: Apply) -> list[Variable]:
@@ -127,9 +129,7 @@ class _Lowered:
         stages += [table.stage(lowering.dims_of(variable)) for variable in self.node.inputs[1:]]
         stages += [lowering.value_of(variable).stage for variable in self.step.read(self.node)]
         stages += [lowering.first_stage(self.node.outputs[p]) for p in self.wanted]
-        in_registers = {
-            v for node in self.step.graph.nodes for v in lowering.analysis.rule(node).lengths(node)
-        }
+        in_registers = {v for node, rule in self.step.rules.items() for v in rule.lengths(node)}
         for inner, outer in zip(self.inner.non_sequences, self.outer.non_sequences, strict=True):
             if inner in in_registers and dtype(inner) == "int64" and not lowering.dims_of(outer):
                 stages.append(table.stage((lowering.scalar_of(outer),)))

@@ -20,7 +20,8 @@ from engine.lowering.statements import Ref
 from engine.lowering.steps import Check, Value
 from engine.lowering.table import Table
 from engine.runtime.kernel_interface import ITEM_SIZES
-from engine.tensor.slicing import FULL, IncSubtensor, Subtensor, parts_of
+from engine.tensor.index_entries import FULL, parts_of
+from engine.tensor.slicing import IncSubtensor, Subtensor
 
 
 class _Range(NamedTuple):

@@ -8,6 +8,7 @@ from __future__ import annotations
 from engine.rewriting.linear_algebra.database import LinearAlgebraDB
 from engine.rewriting.linear_algebra.decompositions import DECOMPOSITIONS
 from engine.rewriting.linear_algebra.determinants import DETERMINANTS
+from engine.rewriting.linear_algebra.diagonals import DIAGONALS
 from engine.rewriting.linear_algebra.inverses import INVERSES
 from engine.rewriting.linear_algebra.products import PRODUCTS
 from engine.rewriting.linear_algebra.selections import SELECTIONS
@@ -16,7 +17,16 @@ from engine.rewriting.passes.axes import local_dimshuffle
 
 __all__ = ["linear_algebra_database"]
 
-REWRITERS = (local_dimshuffle, *PRODUCTS, *SELECTIONS, *INVERSES, *SOLVERS, *DECOMPOSITIONS, *DETERMINANTS)
+REWRITERS = (
+    local_dimshuffle,
+    *DIAGONALS,
+    *PRODUCTS,
+    *SELECTIONS,
+    *INVERSES,
+    *SOLVERS,
+    *DECOMPOSITIONS,
+    *DETERMINANTS,
+)
 """Tried in this order on each node, until none applies."""
 
 

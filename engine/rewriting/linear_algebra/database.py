@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from engine.assumptions import ALL_KEYS, AssumptionFeature, SpecifyAssumptions
-from engine.graph import FunctionGraph
+from engine.graph import FunctionGraph, Op
 from engine.graph.rewrite_query import RewriteDatabaseQuery
 from engine.inner.diagonals import AllocDiag, ExtractDiag
 from engine.rewriting.database import EquilibriumDB
@@ -15,6 +15,7 @@ from engine.rewriting.merge import MergeOptimizer
 from engine.rewriting.rewriters import GraphRewriter, RewriteReport
 from engine.tensor.linalg.matrix_op import MatrixOp
 from engine.tensor.replaced_op import ReplacedOp
+from engine.tensor.subtensor import AdvancedIncSubtensor, AdvancedSubtensor
 
 _KEY_OF = {key.name: key for key in ALL_KEYS}
 _MATRIX_OPS = (MatrixOp, ReplacedOp, AllocDiag, ExtractDiag, SpecifyAssumptions)
@@ -50,12 +51,16 @@ class LinearAlgebraRewriter(GraphRewriter):
 
     def run(self, fgraph: FunctionGraph, report: RewriteReport) -> None:
         assumed = [feature for feature in fgraph.features if isinstance(feature, AssumptionFeature)]
-        if assumed or any(isinstance(core_of(node), _MATRIX_OPS) for node in fgraph.apply_nodes):
+        if assumed or any(_is_of_matrices(core_of(node)) for node in fgraph.apply_nodes):
             MergeOptimizer().run(fgraph, report)
             self.equilibrium.run(fgraph, report)
         for feature in fgraph.features:
             if isinstance(feature, AssumptionFeature):
                 fgraph.remove_feature(feature)
+
+
+def _is_of_matrices(op: Op) -> bool:
+    return isinstance(op, _MATRIX_OPS) and not isinstance(op, AdvancedSubtensor | AdvancedIncSubtensor)
 
 
 class LinearAlgebraDB(EquilibriumDB):

@@ -47,13 +47,6 @@ def fuse_blockdiagonal(fgraph: FunctionGraph, node: Apply) -> list[Variable] | N
 
 
 @core_rewriter(ExtractDiag)
-def diag_of_alloc_diag(fgraph: FunctionGraph, node: Apply) -> Any:
-    """diagonal(diag(d)) -> d."""
-    made = node_by(node.inputs[0], AllocDiag)
-    return made.inputs[0] if made is not None and is_main(made) and is_main(node) else None
-
-
-@core_rewriter(ExtractDiag)
 def diag_of_elementwise(fgraph: FunctionGraph, node: Apply) -> Any:
     """diagonal(f(A, B)) -> f(diagonal(A), diagonal(B)), for square matrices; eye(n) * A -> that of A."""
     x = node.inputs[0]
@@ -161,7 +154,6 @@ def useless_symmetric_transpose(fgraph: FunctionGraph, node: Apply) -> list[Vari
 
 PRODUCTS = (
     fuse_blockdiagonal,
-    diag_of_alloc_diag,
     diag_of_elementwise,
     diag_of_blockdiag,
     diag_of_kronecker,

@@ -17,7 +17,6 @@ from engine.graph import Apply, Constant, FunctionGraph, Variable
 from engine.rewriting.linear_algebra.core_rewriter import (
     core_rewriter,
     is_identity,
-    node_by,
     turned,
     unbatched,
 )
@@ -26,6 +25,7 @@ from engine.tensor.conversion import as_tensor_variable
 from engine.tensor.creation import zeros
 from engine.tensor.diagonals import triu
 from engine.tensor.elemwise import cast, dimshuffle
+from engine.tensor.index_entries import FULL, Entry
 from engine.tensor.indexing import inc_subtensor
 from engine.tensor.linalg.factorizations import Det
 from engine.tensor.matching import dtype_of, tensor_type_of
@@ -34,7 +34,9 @@ from engine.tensor.ordering import argmax
 from engine.tensor.products import Dot
 from engine.tensor.reduction import sum as sum_over
 from engine.tensor.shape import shape_i
-from engine.tensor.subtensor import AdvancedSubtensor1
+from engine.tensor.subtensor import ROWS, AdvancedSubtensor
+
+COLUMNS: tuple[Entry, ...] = (FULL, *ROWS)
 
 
 class Selection(NamedTuple):
@@ -69,10 +71,10 @@ def _selection(fgraph: FunctionGraph, matrix: Variable) -> Selection | None:
     if tensor_type_of(matrix).ndim != 2:
         return None
     base = transposed(matrix)
-    index = _rows_of_identity(matrix)
+    index = _index_of_identity(matrix, ROWS, base, COLUMNS)
     if index is not None:
         return Selection(index, shape_i(matrix, 1), True)
-    index = None if base is None else _rows_of_identity(base)
+    index = _index_of_identity(matrix, COLUMNS, base, ROWS)
     if index is not None:
         return Selection(index, shape_i(matrix, 0), False)
     if check_assumption(fgraph, matrix, SELECTION):
@@ -82,12 +84,27 @@ def _selection(fgraph: FunctionGraph, matrix: Variable) -> Selection | None:
     return None
 
 
-def _rows_of_identity(matrix: Variable) -> Variable | None:
-    """Return the index if `matrix` is `eye(n)[index]`."""
-    rows = node_by(matrix, AdvancedSubtensor1)
-    if rows is None:
+def _index_of_identity(
+    matrix: Variable, entries: tuple[Entry, ...], turned_matrix: Variable | None, of_turned: tuple[Entry, ...]
+) -> Variable | None:
+    """Return the vector of integers by which `entries` index an identity matrix to get `matrix`.
+
+    The transposed matrix, if it is in the graph, may be indexed too, as `of_turned` says.
+    """
+    for found, due in ((matrix, entries), (turned_matrix, of_turned)):
+        index = None if found is None else _index_by(found, due)
+        if index is not None:
+            return index
+    return None
+
+
+def _index_by(matrix: Variable, entries: tuple[Entry, ...]) -> Variable | None:
+    node = matrix.owner
+    if node is None or not isinstance(node.op, AdvancedSubtensor) or node.op.entries != entries:
         return None
-    base, index = rows.inputs
+    base, index = node.inputs
+    if tensor_type_of(index).ndim != 1 or dtype_of(index) == "bool":
+        return None
     other = transposed(base)
     return index if is_identity(base) or (other is not None and is_identity(other)) else None
 

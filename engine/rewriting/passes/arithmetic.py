@@ -221,19 +221,27 @@ def local_pow_constant(fgraph: FunctionGraph, node: Apply) -> list[Variable] | N
 
 
 @node_rewriter([elemwise(scalar.mul)])
-def local_mul_branch(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
+def local_mul_switch_sink(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
     """where(c, a, 0) * b -> where(c, a * b, 0), of floats."""
-    branches, found = split(node.outputs[0])
-    return _typed(node, within(branches, found)) if branches and _are_floats(node) else None
+    if not sinks_branches(node):
+        return None
+    return _typed(node, within(*split(node.outputs[0])))
 
 
 @node_rewriter([elemwise(scalar.true_div)])
-def local_div_branch(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
+def local_div_switch_sink(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
     """where(c, a, 0) / b -> where(c, a / b, 0), of floats."""
-    branches, found = split(node.inputs[0])
-    if not branches or not _are_floats(node):
+    if not sinks_branches(node):
         return None
+    branches, found = split(node.inputs[0])
     return _typed(node, within(branches, apply_scalar(scalar.true_div, found, node.inputs[1])))
+
+
+def sinks_branches(node: Apply) -> bool:
+    """Return True for a product or quotient that goes into the branches of what it is made of."""
+    if node.op == elemwise(scalar.mul):
+        return _are_floats(node) and bool(split(node.outputs[0])[0])
+    return node.op == elemwise(scalar.true_div) and _are_floats(node) and bool(split(node.inputs[0])[0])
 
 
 def _are_floats(node: Apply) -> bool:

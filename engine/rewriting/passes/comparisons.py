@@ -102,7 +102,7 @@ def local_int_div_by_one(fgraph: FunctionGraph, node: Apply) -> list[Variable] |
 def _shaped(node: Apply, found: Any, others: Iterable[Variable]) -> list[Variable] | None:
     """Return `found` in the dtype of the output of `node` and in the shape of the `others` too."""
     output = node.outputs[0]
-    result = cast(found, dtype_of(output))
+    result: Variable = cast(found, dtype_of(output))
     for other in others:
         if other is not found and not all(tensor_type_of(other).broadcastable):
             result = apply_scalar(scalar.second, other, result)

@@ -2,7 +2,8 @@
 
 It never reads data, and makes none: results of more than 32 elements are not folded. Neither are nodes that
 raise (they raise when they run), draws of random numbers, loops and solvers (which may take long in the
-reference), and user Ops: their results may depend on more than the inputs, so no entry may keep them.
+reference), and user Ops: their results may depend on more than the inputs, so no entry may keep them. A
+branch waits for the product or quotient that it is a part of: where(c, a, 0) * inf is 0 outside of c.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from engine.graph.represented import RepresentedType
 from engine.graph.user_ops import needs_python
 from engine.inner.optimize_ops import SolverOp
 from engine.inner.scan import Scan
+from engine.rewriting.passes.arithmetic import sinks_branches
 from engine.rewriting.rewriters import node_rewriter
 from engine.tensor.matching import tensor_type_of
 from engine.tensor.type import LARGEST_CONSTANT, is_data, tensor_type
@@ -29,6 +31,8 @@ def constant_folding(fgraph: FunctionGraph, node: Apply) -> list[Variable] | Non
     if any(isinstance(output.type, RepresentedType) for output in node.outputs):
         return None
     if not all(isinstance(variable, Constant) and not is_data(variable) for variable in node.inputs):
+        return None
+    if any(sinks_branches(client) for client, _ in fgraph.clients[node.outputs[0]]):
         return None
     if any(_known_size(output) > LARGEST_CONSTANT for output in node.outputs):
         return None

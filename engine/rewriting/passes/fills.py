@@ -11,8 +11,9 @@ from engine.graph import Apply, FunctionGraph, Variable
 from engine.rewriting.elementwise_pattern import apply_scalar
 from engine.rewriting.rewriters import node_rewriter
 from engine.tensor.elemwise import DimShuffle, Elemwise, elemwise
+from engine.tensor.index_entries import parts_of
 from engine.tensor.matching import operands_of, scalar_value, tensor_type_of
-from engine.tensor.slicing import Subtensor, parts_of
+from engine.tensor.slicing import Subtensor
 
 _MOST_OPERANDS = 32
 _SECOND = elemwise(scalar.second)

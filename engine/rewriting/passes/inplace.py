@@ -13,7 +13,7 @@ from engine.errors import InconsistencyError
 from engine.graph import Apply, Constant, DestroyHandler, FunctionGraph, Op, Supervisor, Variable
 from engine.graph.features.destroy import roots_of
 from engine.rewriting.rewriters import GraphRewriter, RewriteReport
-from engine.tensor import AdvancedIncSubtensor1
+from engine.tensor import AdvancedIncSubtensor
 from engine.tensor.slicing import IncSubtensor
 
 InplaceForm = Callable[[Op], Op | None]
@@ -70,18 +70,18 @@ def _replaced(fgraph: FunctionGraph, node: Apply, op: Op, reason: str) -> bool:
 
 def _inplace_set(op: Op) -> Op | None:
     if isinstance(op, IncSubtensor) and not op.inplace:
-        return IncSubtensor(op.entries, op.set_instead_of_inc, inplace=True)
+        return IncSubtensor(op.entries, inplace=True, set_instead_of_inc=op.set_instead_of_inc)
     return None
 
 
 def _inplace_advanced(op: Op) -> Op | None:
-    if isinstance(op, AdvancedIncSubtensor1) and not op.inplace:
-        return AdvancedIncSubtensor1(op.set_instead_of_inc, inplace=True)
+    if isinstance(op, AdvancedIncSubtensor) and not op.inplace:
+        return AdvancedIncSubtensor(op.entries, inplace=True, set_instead_of_inc=op.set_instead_of_inc)
     return None
 
 
 local_inplace_setsubtensor = InplaceOptimizer("local_inplace_setsubtensor", _inplace_set)
-local_inplace_advanced_inc_subtensor1 = InplaceOptimizer(
-    "local_inplace_AdvancedIncSubtensor1", _inplace_advanced
+local_inplace_advanced_inc_subtensor = InplaceOptimizer(
+    "local_inplace_AdvancedIncSubtensor", _inplace_advanced
 )
-INPLACE = (local_inplace_setsubtensor, local_inplace_advanced_inc_subtensor1)
+INPLACE = (local_inplace_setsubtensor, local_inplace_advanced_inc_subtensor)

@@ -18,7 +18,7 @@ from engine.rewriting.opened_scans import Derived, OpenedScan, Read
 from engine.rewriting.passes.shapes import length_elsewhere
 from engine.tensor import Shape_i, Subtensor
 from engine.tensor.elemwise import elemwise
-from engine.tensor.slicing import INTEGER
+from engine.tensor.index_entries import INTEGER
 
 
 def share_lengths(scan: OpenedScan) -> None:

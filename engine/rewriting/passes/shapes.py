@@ -21,8 +21,8 @@ from engine.rewriting.elementwise_pattern import apply_scalar
 from engine.rewriting.rewriters import node_rewriter
 from engine.scalar import add, minimum, sub
 from engine.tensor import (
-    AdvancedIncSubtensor1,
-    AdvancedSubtensor1,
+    AdvancedIncSubtensor,
+    AdvancedSubtensor,
     Alloc,
     DimShuffle,
     Elemwise,
@@ -37,6 +37,7 @@ from engine.tensor import (
 from engine.tensor.blockwise import Blockwise
 from engine.tensor.conversion import as_tensor_variable, number
 from engine.tensor.elemwise import cast
+from engine.tensor.index_entries import FULL, INTEGER, parts_of
 from engine.tensor.joining import Join
 from engine.tensor.linalg import Cholesky, Solve, SolveTriangular
 from engine.tensor.linalg.callback_op import SMALLER, CallbackOp
@@ -45,7 +46,6 @@ from engine.tensor.products import Dot
 from engine.tensor.reduction import Reduction
 from engine.tensor.shape import is_length
 from engine.tensor.signature import parsed
-from engine.tensor.slicing import FULL, INTEGER, parts_of
 from engine.tensor.type import tensor_type
 
 Axis = tuple[Variable, int]
@@ -114,9 +114,9 @@ def _source(x: Variable, axis: int) -> Axis | Variable | None:
         return inputs[0], kept[axis]
     if isinstance(op, Dot):
         return (inputs[0], 0) if axis == 0 and tensor_type_of(inputs[0]).ndim == 2 else (inputs[1], 1)
-    if isinstance(op, AdvancedSubtensor1):
+    if isinstance(op, AdvancedSubtensor) and not op.is_replaced(inputs):
         return (inputs[1], 0) if axis == 0 else (inputs[0], axis)
-    if isinstance(op, AdvancedIncSubtensor1 | IncSubtensor | WrapIndex | Softmax | LogSoftmax | Cholesky):
+    if isinstance(op, AdvancedIncSubtensor | IncSubtensor | WrapIndex | Softmax | LogSoftmax | Cholesky):
         return inputs[0], axis
     if isinstance(op, Solve | SolveTriangular):
         return inputs[1], axis

@@ -13,8 +13,8 @@ from engine.inner.scan import Scan
 from engine.rewriting.elementwise_pattern import apply_scalar
 from engine.rewriting.rewriters import node_rewriter
 from engine.tensor import Alloc, IncSubtensor, Subtensor
+from engine.tensor.index_entries import INTEGER
 from engine.tensor.matching import operands_of, scalar_value, tensor_type_of
-from engine.tensor.slicing import INTEGER
 
 REVERSE = ("::c",)
 
@@ -34,10 +34,11 @@ def _reverses(node: Apply) -> bool:
 
 
 @node_rewriter([Subtensor])
-def local_subtensor_of_inc_subtensor(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
+def local_read_of_write_same_indices(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
     """Take a part of a changed tensor from its sources.
 
-    set(x[i], y)[i] -> y; zeros with y added at i, [i] -> y; and x[:k] of x changed from row k on -> x[:k].
+    set(x[i], y)[i] -> y; zeros with y added at i, [i] -> y; inc(x[i], y)[i] -> x[i] + y; and x[:k] of x
+    changed from row k on -> x[:k].
     """
     before = node.inputs[0].owner
     if before is None or not isinstance(before.op, IncSubtensor):
@@ -46,9 +47,10 @@ def local_subtensor_of_inc_subtensor(fgraph: FunctionGraph, node: Apply) -> list
     x, y, *changed = before.inputs
     numbers = node.inputs[1:]
     output = node.outputs[0]
-    if before.op.entries == node.op.entries and _are_equal(changed, numbers):
+    if before.op.entries == node.op.entries and are_equal(changed, numbers):
         if not (before.op.set_instead_of_inc or _is_zeros(x)):
-            return None
+            part = node.op.make_node(x, *numbers).outputs[0]
+            return _typed(node, apply_scalar(scalar.add, part, y))
         if tensor_type_of(y).broadcastable != tensor_type_of(output).broadcastable:
             y = apply_scalar(scalar.second, node.op.make_node(x, *numbers).outputs[0], y)
         return [y] if output.type.is_super(y.type) else None
@@ -59,7 +61,12 @@ def local_subtensor_of_inc_subtensor(fgraph: FunctionGraph, node: Apply) -> list
     return None
 
 
-def _are_equal(first: Sequence[Variable], second: Sequence[Variable]) -> bool:
+def _typed(node: Apply, found: Variable) -> list[Variable] | None:
+    return [found] if node.outputs[0].type.is_super(found.type) else None
+
+
+def are_equal(first: Sequence[Variable], second: Sequence[Variable]) -> bool:
+    """Return True if the numbers of two indices are known to be the same."""
     pairs = zip(first, second, strict=True)
     return all(
         a is b or (scalar_value(a) is not None and scalar_value(a) == scalar_value(b)) for a, b in pairs

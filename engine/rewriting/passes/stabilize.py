@@ -24,7 +24,8 @@ def local_stable_form(fgraph: FunctionGraph, node: Apply) -> list[Variable] | No
     """Rewrite logarithms, quotients and roots to the forms that gradients use too.
 
     exp(log1p(x)) stays while a logarithm or quotient of a sum has a form that reads it as an exponential:
-    log(exp(log1p(x)) + exp(y)) overflows as log(1 + x + exp(y)).
+    log(exp(log1p(x)) + exp(y)) overflows as log(1 + x + exp(y)). It stays next to a 1 of the other sign,
+    too: expm1(log1p(x)) is x.
     """
     form = stable_form(node)
     if form is None or (scalar_op_of(node) == exp and _is_read_as_exponential(fgraph, node)):
@@ -33,13 +34,23 @@ def local_stable_form(fgraph: FunctionGraph, node: Apply) -> list[Variable] | No
 
 
 def _is_read_as_exponential(fgraph: FunctionGraph, node: Apply, steps: int = DEEPEST) -> bool:
-    for client, _ in fgraph.clients[node.outputs[0]] if steps else ():
+    for client, place in fgraph.clients[node.outputs[0]] if steps else ():
+        if steps == DEEPEST and _cancels_one(client, place):
+            return True
         if client.op == elemwise(add):
             if _is_read_as_exponential(fgraph, client, steps - 1):
                 return True
         elif client.op in _READERS and stable_form(client) is not None:
             return True
     return False
+
+
+def _cancels_one(client: Apply, place: int) -> bool:
+    """Return True if `client` is x - 1, 1 - x or x + -1 for its operand x at `place`: a pattern below is for
+    these where x is an exponential."""
+    if client.op not in (elemwise(add), elemwise(sub)):
+        return False
+    return scalar_value(client.inputs[1 - place]) == (1 if client.op == elemwise(sub) else -1)
 
 
 _READERS = (elemwise(log), elemwise(log1p), elemwise(true_div))
@@ -81,6 +92,7 @@ STABILIZE = (
     ElementwisePattern("local_log_1m", (log, (sub, 1, "x")), (log1p, (neg, "x"))),
     ElementwisePattern("local_expm1", (sub, (exp, "x"), 1), (expm1, "x")),
     ElementwisePattern("local_expm1_add", (add, (exp, "x"), -1), (expm1, "x")),
+    ElementwisePattern("local_1m_exp", (sub, 1, (exp, "x")), (neg, (expm1, "x"))),
     ElementwisePattern("local_1m_sigmoid", (sub, 1, (sigmoid, "x")), (sigmoid, (neg, "x"))),
     ElementwisePattern("local_sigmoid_product", (mul, (sigmoid, (neg, "x")), (exp, "x")), (sigmoid, "x")),
     ElementwisePattern(

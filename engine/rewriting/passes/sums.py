@@ -15,38 +15,48 @@ from engine.rewriting.passes.casts import HOLDS_EXACTLY
 from engine.rewriting.rewriters import node_rewriter
 from engine.scalar.promotion import FLOATS
 from engine.tensor import Alloc, Sum, cast, dimshuffle
+from engine.tensor.axes import with_axis
 from engine.tensor.matching import dtype_of, operands_of, scalar_value, tensor_type_of
-from engine.tensor.reduction import Max, Min, Reduction
+from engine.tensor.quantifiers import All, Any
+from engine.tensor.reduction import Max, Min, Prod, Reduction
 from engine.tensor.shape import size_over
 
+_CHAINED = (Sum, Prod, Max, Min, All, Any)
+"""The reductions that may be done axis by axis."""
 
-@node_rewriter([Sum, Max, Min])
-def local_reduction_of_one(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
-    """sum(x), max(x), min(x) over axes of length 1 -> x without these axes."""
+
+@node_rewriter(_CHAINED)
+def local_reduce_broadcastable(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
+    """Reductions over axes of length 1 -> x without these axes, and a reduction over the others."""
     op, (x,) = node.op, node.inputs
     assert isinstance(op, Reduction)
     lengths = tensor_type_of(x).shape
-    if any(lengths[axis] != 1 for axis in op.axis):
+    ones = [axis for axis in op.axis if lengths[axis] == 1]
+    if op.axis and not ones:
         return None
-    if isinstance(op, Sum) and op.acc_dtype not in HOLDS_EXACTLY[dtype_of(x)]:
+    kept = [axis for axis in range(len(lengths)) if axis not in ones]
+    if len(ones) < len(op.axis):
+        axes = tuple([kept.index(axis) for axis in op.axis if axis not in ones])
+        return [with_axis(op, axes).make_node(dimshuffle(x, kept)).outputs[0]]
+    if isinstance(op, Sum | Prod) and op.acc_dtype not in HOLDS_EXACTLY[dtype_of(x)]:
         x = cast(x, op.acc_dtype)
-    kept = [axis for axis in range(len(lengths)) if axis not in op.axis]
     return [cast(dimshuffle(x, kept), dtype_of(node.outputs[0]))]
 
 
-@node_rewriter([Sum])
-def local_sum_of_sum(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
-    """sum(sum(x)) -> sum(x) over the axes of both, if both accumulate in one dtype."""
+@node_rewriter(_CHAINED)
+def local_reduce_chain(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
+    """sum(sum(x)) -> sum(x) over the axes of both, if both accumulate in one dtype; so for others."""
     outer = node.op
     inner = node.inputs[0].owner
-    if inner is None or not isinstance(inner.op, Sum):
+    if inner is None or type(inner.op) is not type(outer):
         return None
-    assert isinstance(outer, Sum)
-    if not (inner.op.dtype == inner.op.acc_dtype == outer.acc_dtype):
+    assert isinstance(outer, Reduction)
+    assert isinstance(inner.op, Reduction)
+    if len({getattr(inner.op, "dtype", ""), *(getattr(op, "acc_dtype", "") for op in (inner.op, outer))}) > 1:
         return None
     kept = [a for a in range(tensor_type_of(inner.inputs[0]).ndim) if a not in inner.op.axis]
     axes = (*inner.op.axis, *(kept[axis] for axis in outer.axis))
-    return [Sum(axes, outer.dtype, outer.acc_dtype).make_node(inner.inputs[0]).outputs[0]]
+    return [with_axis(outer, tuple(sorted(axes))).make_node(inner.inputs[0]).outputs[0]]
 
 
 @node_rewriter([Sum])

@@ -7,7 +7,7 @@ equations", 2020.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -15,6 +15,9 @@ from engine.tensor.blockwise import batched
 from engine.tensor.conversion import as_tensor_variable
 from engine.tensor.linalg.callback_op import Arrays, CallbackOp
 from engine.tensor.linalg.solvers import Solve, adjoint
+
+if TYPE_CHECKING:
+    from engine.tensor.variable import TensorVariable
 
 
 class SolveSylvester(CallbackOp):
@@ -34,12 +37,12 @@ class SolveSylvester(CallbackOp):
         return [-(of_c @ outputs[0].T), -(outputs[0].T @ of_c), of_c]
 
 
-def solve_sylvester(A: Any, B: Any, Q: Any) -> Any:
+def solve_sylvester(A: Any, B: Any, Q: Any) -> TensorVariable:
     """Return the X with `A X + X B = Q`. Leading axes are a batch."""
     return batched(SolveSylvester(), A, B, Q)
 
 
-def solve_continuous_lyapunov(A: Any, Q: Any) -> Any:
+def solve_continuous_lyapunov(A: Any, Q: Any) -> TensorVariable:
     """Return the X with `A X + X A* = Q`, A* the adjoint of A. Leading axes are a batch."""
     A = as_tensor_variable(A)
     return solve_sylvester(A, adjoint(A), Q)
@@ -70,7 +73,7 @@ class SolveDiscreteLyapunov(CallbackOp):
         return [of_q @ a @ x.T + of_q.T @ a @ x, of_q]
 
 
-def solve_discrete_lyapunov(A: Any, Q: Any, method: str = "bilinear") -> Any:
+def solve_discrete_lyapunov(A: Any, Q: Any, method: str = "bilinear") -> TensorVariable:
     """Return the X with `A X A* - X + Q = 0`, by the `method` "direct" (for small matrices) or "bilinear".
 
     Leading axes are a batch.
@@ -105,7 +108,7 @@ class SolveDiscreteARE(CallbackOp):
         return [of_a, -(of_a @ gain.T), of_q, gain @ of_q @ gain.T]
 
 
-def solve_discrete_are(A: Any, B: Any, Q: Any, R: Any) -> Any:
+def solve_discrete_are(A: Any, B: Any, Q: Any, R: Any) -> TensorVariable:
     """Return the stabilizing solution of the discrete algebraic Riccati equation; NaN without one.
 
     It is the X with `A* X A - X - (A* X B) (R + B* X B)^-1 (B* X A) + Q = 0`. Of Q and R the hermitian

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -20,6 +20,9 @@ from engine.tensor.linalg.solvers import complex_of, real_of
 from engine.tensor.math import switch, true_div
 from engine.tensor.reduction import sum as sum_over
 from engine.tensor.shape import shape_i
+
+if TYPE_CHECKING:
+    from engine.tensor.variable import TensorVariable
 
 _DRIVERS = ("evr", "evd")
 
@@ -46,7 +49,7 @@ def eig(x: Any) -> Any:
     return batched(Eig(), x)
 
 
-def eigvals(x: Any) -> Any:
+def eigvals(x: Any) -> TensorVariable:
     """Return the eigenvalues of a square matrix: complex numbers, without a gradient. Leading axes are a
     batch.
     """
@@ -183,7 +186,7 @@ class Eigvalsh(CallbackOp):
         return [_as_read(gradient, self.lower) for gradient in found]
 
 
-def eigvalsh(a: Any, b: Any = None, lower: bool = True) -> Any:
+def eigvalsh(a: Any, b: Any = None, lower: bool = True) -> TensorVariable:
     """Return the eigenvalues of the symmetric matrix `a`, ascending; with `b` those with `a v = w b v`.
 
     Only the `lower` or upper triangles are read. Leading axes are a batch.

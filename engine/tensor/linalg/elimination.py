@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -23,6 +23,9 @@ from engine.tensor.linalg.callback_op import Arrays, CallbackOp, zeros_for_none
 from engine.tensor.linalg.solvers import core_ndim_of, real_of, solve_triangular
 from engine.tensor.ordering import argsort
 from engine.tensor.type import tensor_type
+
+if TYPE_CHECKING:
+    from engine.tensor.variable import TensorVariable
 
 
 class LU(CallbackOp):
@@ -155,7 +158,7 @@ class PivotToPermutations(Op):
         return [None]
 
 
-def pivot_to_permutation(p: Any, inverse: bool = False) -> Any:
+def pivot_to_permutation(p: Any, inverse: bool = False) -> TensorVariable:
     """Return the permutation that the pivots `p` of `lu_factor` amount to, with `a = (L @ U)[permutation]`.
 
     With `inverse` it is the other way round: `a[permutation] = L @ U`. Leading axes are a batch.
@@ -170,7 +173,7 @@ def lu_solve(
     b_ndim: int | None = None,
     check_finite: bool = True,
     overwrite_b: bool = False,
-) -> Any:
+) -> TensorVariable:
     """Return the solution of `a x = b`, or `a.T x = b` with `trans`, given `lu_factor(a)`.
 
     b is a vector or a matrix, as `b_ndim` says. `check_finite` and `overwrite_b` are ignored. Other leading

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from engine.tensor.blockwise import batched
 from engine.tensor.creation import zeros_like
 from engine.tensor.joining import concatenate
 from engine.tensor.linalg.callback_op import Arrays, CallbackOp
 from engine.tensor.shape import shape_i
+
+if TYPE_CHECKING:
+    from engine.tensor.variable import TensorVariable
 
 
 class Expm(CallbackOp):
@@ -34,6 +37,6 @@ class Expm(CallbackOp):
         return [self(concatenate([above, below], 0))[:n, n:]]
 
 
-def expm(A: Any) -> Any:
+def expm(A: Any) -> TensorVariable:
     """Return the exponential of the square matrix `A`. Leading axes are a batch."""
     return batched(Expm(), A)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -24,6 +24,9 @@ from engine.tensor.products import dot
 from engine.tensor.replaced_op import ReplacedOp
 from engine.tensor.shape import transpose
 from engine.tensor.type import tensor_type
+
+if TYPE_CHECKING:
+    from engine.tensor.variable import TensorVariable
 
 
 class Cholesky(MatrixOp):
@@ -75,7 +78,7 @@ def cholesky(
     check_finite: bool = True,
     overwrite_a: bool = False,
     on_error: str = "nan",
-) -> Any:
+) -> TensorVariable:
     """Return the triangular factor of the positive definite x: L with `L L.T` = x if `lower`, or U with
     `U.T U` = x.
 
@@ -146,7 +149,7 @@ class Det(ReplacedOp, MatrixOp):
         return [mul(mul(cotangents[0], outputs[0]), transpose(inv(inputs[0])))]
 
 
-def det(x: Any) -> Any:
+def det(x: Any) -> TensorVariable:
     """Return the determinant of a square matrix. The gradient of a singular matrix is NaN.
 
     Leading axes are a batch.

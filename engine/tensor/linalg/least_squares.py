@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import reduce
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -19,6 +19,9 @@ from engine.tensor.rearranging import moveaxis
 from engine.tensor.replaced_op import ReplacedOp
 from engine.tensor.shape import reshape, shape_i, transpose
 from engine.tensor.type import tensor_type
+
+if TYPE_CHECKING:
+    from engine.tensor.variable import TensorVariable
 
 
 class Lstsq(Op):
@@ -96,14 +99,14 @@ def _as_matrix(a: Any, count: int) -> Any:
     return reshape(a, (reduce(mul, lengths[:count]), reduce(mul, lengths[count:])))
 
 
-def tensorinv(a: Any, ind: int = 2) -> Any:
+def tensorinv(a: Any, ind: int = 2) -> TensorVariable:
     """Return the inverse of `a` for products over its first `ind` axes: `tensordot(tensorinv(a), a, ind)`
     is the identity. As a matrix, of its first and its other axes, `a` must be square.
     """
     return TensorInv(ind)(a)
 
 
-def tensorsolve(a: Any, b: Any, axes: Sequence[int] | None = None) -> Any:
+def tensorsolve(a: Any, b: Any, axes: Sequence[int] | None = None) -> TensorVariable:
     """Return the x with `tensordot(a, x, x.ndim)` = b: a has the axes of b, then those of x.
 
     `axes` of a are moved to its end first. As a matrix, `a` must be square.

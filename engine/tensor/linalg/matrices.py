@@ -6,7 +6,7 @@ import math
 import operator
 from collections.abc import Iterator, Sequence
 from functools import reduce
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from engine.scalar.promotion import COMPLEX, FLOATS, common
 from engine.tensor.axes import axes_of, normalize_axis, numbers_of
@@ -27,6 +27,9 @@ from engine.tensor.reduction import min as smallest
 from engine.tensor.reduction import sum as sum_over
 from engine.tensor.replaced_op import ReplacedOp
 from engine.tensor.shape import expand_dims, lengths_known, reshape, shape_i
+
+if TYPE_CHECKING:
+    from engine.tensor.variable import TensorVariable
 
 __all__ = [
     "block_diag",
@@ -73,19 +76,19 @@ def _spread(x: Any, place: int) -> Any:
     return dimshuffle(x, [each for pair in pairs for each in pair])
 
 
-def kron(a: Any, b: Any) -> Any:
+def kron(a: Any, b: Any) -> TensorVariable:
     """Return the Kronecker product of two tensors: `b` times each element of `a`."""
     a, b = as_tensor_variable(a), as_tensor_variable(b)
     ndim = max(a.type.ndim, b.type.ndim)
     return KroneckerProduct()(pad(a, ndim), pad(b, ndim))
 
 
-def matrix_dot(*args: Any) -> Any:
+def matrix_dot(*args: Any) -> TensorVariable:
     """Return the product of matrices, from left to right. Leading axes are a batch."""
     return reduce(matmul, args)
 
 
-def matrix_power(M: Any, n: int) -> Any:
+def matrix_power(M: Any, n: int) -> TensorVariable:
     """Return the square matrix `M` multiplied with itself `n` times; a negative `n` takes its inverse.
 
     Leading axes are a batch.
@@ -143,7 +146,7 @@ def _blocks(lengths: Sequence[Sequence[Any]]) -> Iterator[tuple[slice, slice]]:
         row, column = below, right
 
 
-def block_diag(*matrices: Any) -> Any:
+def block_diag(*matrices: Any) -> TensorVariable:
     """Return the matrix with `matrices` along its diagonal, and zeros elsewhere. Leading axes are a batch.
 
     Raises TypeError for none, and for tensors of fewer than 2 dimensions.
@@ -156,7 +159,7 @@ def block_diag(*matrices: Any) -> Any:
     return batched(BlockDiagonal(len(blocks)), *blocks)
 
 
-def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Any:
+def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> TensorVariable:
     """Return the norm of vectors, or with two axes of matrices, as numpy.linalg.norm does.
 
     `ord` is a number for vectors, or "inf" or "-inf", and "fro", "nuc", 1, -1, 2, -2, inf or -inf for
@@ -177,12 +180,12 @@ def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> A
     return rule(x, ord, axes, keepdims)
 
 
-def matrix_norm(x: Any, *, keepdims: bool = False, ord: Any = "fro") -> Any:
+def matrix_norm(x: Any, *, keepdims: bool = False, ord: Any = "fro") -> TensorVariable:
     """Return the norm of the matrices in the last two axes of `x`. `ord` is that of `norm`."""
     return norm(x, ord, (-2, -1), keepdims)
 
 
-def vector_norm(x: Any, *, axis: Any = None, keepdims: bool = False, ord: Any = 2) -> Any:
+def vector_norm(x: Any, *, axis: Any = None, keepdims: bool = False, ord: Any = 2) -> TensorVariable:
     """Return the norm of vectors whose elements are along `axis`, one or several axes, or all (None).
 
     `ord` is a number.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from engine.errors import NullGradientError
 from engine.tensor.blockwise import batched
@@ -13,6 +13,9 @@ from engine.tensor.linalg.callback_op import Arrays, CallbackOp, zeros_for_none
 from engine.tensor.linalg.solvers import solve_triangular
 from engine.tensor.math import minimum
 from engine.tensor.shape import shape_i
+
+if TYPE_CHECKING:
+    pass
 
 _SIGNATURES = {
     "full": "(m,n)->(m,m),(m,n)",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -11,6 +11,9 @@ from engine.tensor.blockwise import batched
 from engine.tensor.elemwise import cast
 from engine.tensor.linalg.callback_op import CallbackOp
 from engine.tensor.linalg.solvers import as_inexact, complex_of
+
+if TYPE_CHECKING:
+    pass
 
 _SORTS = ("lhp", "rhp", "iuc", "ouc")
 

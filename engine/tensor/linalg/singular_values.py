@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -19,6 +19,9 @@ from engine.tensor.math import gt, lt, maximum, mul, sub, switch
 from engine.tensor.reduction import max as largest
 from engine.tensor.reduction import sum as sum_over
 from engine.tensor.shape import expand_dims, shape_i
+
+if TYPE_CHECKING:
+    from engine.tensor.variable import TensorVariable
 
 _LEAST_GAP = 1e-8
 
@@ -130,7 +133,7 @@ class MatrixPinvOfLarge(MatrixPinv):
         return [*super().gradients(inputs[:1], outputs, cotangents), None]
 
 
-def pinv(x: Any, hermitian: bool = False, *, rtol: Any = None) -> Any:
+def pinv(x: Any, hermitian: bool = False, *, rtol: Any = None) -> TensorVariable:
     """Return the Moore-Penrose inverse of `x`, symmetric if `hermitian`. Leading axes are a batch.
 
     Singular values of at most `rtol` (1e-15) times the largest one count as 0.
@@ -141,12 +144,12 @@ def pinv(x: Any, hermitian: bool = False, *, rtol: Any = None) -> Any:
     return batched(MatrixPinvOfLarge(hermitian), x, cast(as_tensor_variable(rtol), real_of(x.type.dtype)))
 
 
-def svdvals(x: Any) -> Any:
+def svdvals(x: Any) -> TensorVariable:
     """Return the singular values of `x`, in descending order. Leading axes are a batch."""
     return svd(x, compute_uv=False)
 
 
-def matrix_rank(A: Any, tol: Any = None, hermitian: bool = False, *, rtol: Any = None) -> Any:
+def matrix_rank(A: Any, tol: Any = None, hermitian: bool = False, *, rtol: Any = None) -> TensorVariable:
     """Return the number of singular values above `tol`, or above `rtol` times the largest one, as int64.
 
     `rtol` is by default the larger of the lengths times the rounding error of the dtype. Leading axes are a

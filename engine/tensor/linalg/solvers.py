@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -27,6 +27,9 @@ from engine.tensor.rearranging import matrix_transpose
 from engine.tensor.replaced_op import ReplacedOp
 from engine.tensor.shape import expand_dims, shape_i, transpose
 from engine.tensor.type import tensor_type
+
+if TYPE_CHECKING:
+    from engine.tensor.variable import TensorVariable
 
 
 class SolveBase(MatrixOp):
@@ -175,7 +178,7 @@ def solve(
     assume_a: str = "gen",
     transposed: bool = False,
     b_ndim: int | None = None,
-) -> Any:
+) -> TensorVariable:
     """Return the solution of `a x = b`, or of `a.T x = b` if `transposed`; b is a vector or a matrix.
 
     `assume_a` is "gen" (general), "pos" (positive definite), "sym" (symmetric) or "her" (hermitian): of these
@@ -232,7 +235,7 @@ def solve_triangular(
     unit_diagonal: bool = False,
     check_finite: bool = True,
     b_ndim: int | None = None,
-) -> Any:
+) -> TensorVariable:
     """Return the solution of `a x = b` for a triangular a, or of `a.T x = b` with `trans` 1 or "T".
 
     Only the `lower` or upper triangle of a is read; with `unit_diagonal` the diagonal is taken to be 1.
@@ -264,7 +267,7 @@ class CholeskySolve(ReplacedOp, SolveBase):
         if cotangents[0] is None:
             return [None, None]
         factor, x = inputs[0], outputs[0]
-        of_b = self.make_node(factor, cotangents[0]).outputs[0]
+        of_b = self(factor, cotangents[0])
         if self.b_ndim == 1:
             x, columns = dimshuffle(x, (0, "x")), dimshuffle(of_b, (0, "x"))
         else:
@@ -282,7 +285,7 @@ def cho_solve(
     check_finite: bool = True,
     overwrite_b: bool = False,
     b_ndim: int | None = None,
-) -> Any:
+) -> TensorVariable:
     """Return the solution of `A x = b`, given the Cholesky factor of A and True if that is the lower one.
 
     `b_ndim` and batches are as for `solve`. `check_finite` and `overwrite_b` are ignored.
@@ -311,7 +314,7 @@ class MatrixInverse(ReplacedOp, MatrixOp):
         return [neg(dot(dot(turned, cotangents[0]), turned))]
 
 
-def inv(x: Any) -> Any:
+def inv(x: Any) -> TensorVariable:
     """Return the inverse of a square matrix; NaN if it is singular. Leading axes are a batch."""
     return batched(MatrixInverse(), x)
 

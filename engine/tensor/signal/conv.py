@@ -5,7 +5,7 @@ numpy's `convolve`, which sums directly, and SciPy's, which may use Fourier tran
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -22,6 +22,9 @@ from engine.tensor.rearranging import flip
 from engine.tensor.reduction import sum as sum_over
 from engine.tensor.shape import shape_i
 from engine.tensor.type import TensorType, tensor_type
+
+if TYPE_CHECKING:
+    from engine.tensor.variable import TensorVariable
 
 _METHODS = ("auto", "direct", "fft")
 _BOUNDARIES = {"fill": "constant", "wrap": "wrap", "symm": "symmetric"}
@@ -154,7 +157,7 @@ def _outer(x: Any, core: int) -> TensorType:
     return tensor_type("bool", x.type.shape[:-core])
 
 
-def convolve1d(in1: Any, in2: Any, mode: str = "full") -> Any:
+def convolve1d(in1: Any, in2: Any, mode: str = "full") -> TensorVariable:
     """Return the convolution of two tensors over their last axis, of lengths n and k.
 
     By `mode` it is "full" (n + k - 1 long), "valid", where they overlap completely (max(n, k) - min(n, k) + 1
@@ -174,7 +177,7 @@ def convolve2d(
     boundary: str = "fill",
     fillvalue: float = 0,
     method: str = "auto",
-) -> Any:
+) -> TensorVariable:
     """Return the convolution of two tensors over their last two axes; the lengths are as in `convolve1d`.
 
     Beyond its edges `in1` continues with `fillvalue` ("fill"), with its other side ("wrap") or with its

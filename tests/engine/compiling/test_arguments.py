@@ -44,7 +44,7 @@ def test_what_has_no_value_must_be_given():
 def test_a_value_is_converted_like_an_argument():
     n = pt.lscalar("n")
     assert reference([In(n, value=2)], n + 1)() == 3
-    with pytest.raises(TypeError, match="must be Tensor"):
+    with pytest.raises(TypeError, match="must be"):
         reference([In(n, value=2.5)], n + 1)()
 
 
@@ -53,13 +53,13 @@ def test_an_input_says_how_its_arguments_are_converted():
     doubles = np.array([0.1, 0.2])
     f = reference([In(v, allow_downcast=True), In(w, strict=True)], v + w)
     assert f(doubles, doubles.astype("float32")).dtype == np.float32
-    with pytest.raises(TypeError, match="must be Tensor"):
+    with pytest.raises(TypeError, match="must be"):
         f(doubles, [1, 2])
     everything = reference([v, In(w, allow_downcast=False)], v + w, allow_input_downcast=True)
     everything(doubles, doubles.astype("float32"))
-    with pytest.raises(TypeError, match="must be Tensor"):
+    with pytest.raises(TypeError, match="must be"):
         everything(doubles, doubles)
-    with pytest.raises(TypeError, match="must be Tensor"):
+    with pytest.raises(TypeError, match="must be"):
         pickle.loads(pickle.dumps(everything))(doubles, doubles)
 
 
@@ -176,9 +176,9 @@ def test_a_variable_is_evaluated_with_values_of_inputs_or_of_their_names():
     assert total.eval({x: 1.0, y: 2.0}, mode="NUMPY") == 5.0
     assert total.eval({"x": 1.0, y: 2.0}, mode="NUMPY") == 5.0
     assert pt.constant(2.0).eval() == 2.0
-    with pytest.raises(ValueError, match="0 variables"):
+    with pytest.raises(ValueError, match="nonsense not found in graph"):
         total.eval({"nonsense": 1.0})
-    with pytest.raises(ValueError, match="2 variables"):
+    with pytest.raises(ValueError, match="Found multiple variables with name x"):
         (pt.dscalar("x") + x).eval({"x": 1.0})
     with pytest.warns(UserWarning, match="not used"):
         x.eval({x: 1.0, y: 2.0}, mode="NUMPY")

@@ -95,7 +95,7 @@ def test_a_set_of_rewrites_that_changed_is_named(why: Any) -> None:
     reason, differences = why(key_of(rewrites=(("fast_run",), (), ("fusion",))))
     assert (reason, differences) == (
         "key-part-changed: rewrites",
-        [("rewrites", "[2]: ('fusion',), stored ()")],
+        [("rewrites", "fusion excluded, stored not excluded")],
     )
 
 
@@ -103,7 +103,7 @@ def test_code_that_changed_is_named(why: Any, monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(engine.compiling.key, "engine_code", lambda: b"another digest..")
     reason, [(part, what)] = why(key_of())
     assert (reason, part) == ("key-part-changed: code", "code")
-    assert what.startswith("digest ")
+    assert what.startswith("the source of cachegraph's engine is another release's")
 
 
 def test_a_toolchain_that_changed_is_named_with_its_versions(
@@ -113,7 +113,7 @@ def test_a_toolchain_that_changed_is_named_with_its_versions(
     monkeypatch.setattr(engine.compiling.key, "encode_tools", lambda: encode(newer))
     reason, [(part, what)] = why(key_of())
     assert (reason, part) == ("key-part-changed: toolchain", "toolchain")
-    assert what.startswith("['numba']: '99.1', stored '")
+    assert what.startswith("numba: '99.1', stored '")
 
 
 def test_another_machine_is_a_foreign_target(why: Any, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 import engine
 import engine.tensor as pt
-from engine.compiling.mode import MODES, Mode, get_mode
+from engine.compiling.mode import MODES, Mode, get_mode, predefined_optimizers
 
 pytestmark = pytest.mark.usefixtures("kernels_once")
 
@@ -67,3 +67,10 @@ def test_every_mode_gives_the_same_values(mode):
     found = f(matrix, value)
     np.testing.assert_allclose(found[0], 2 * np.log1p(np.exp(product)).sum())
     np.testing.assert_allclose(found[1], 2 * matrix.T @ (1 / (1 + np.exp(-product))))
+
+
+def test_pytensors_names_of_optimizers_are_choices_of_rewrites():
+    for name, query in predefined_optimizers.items():
+        assert Mode("numpy", name).optimizer is query
+    assert "inplace" in predefined_optimizers["o3"].exclude
+    assert "fusion" in predefined_optimizers["o2"].include

@@ -267,7 +267,7 @@ def test_a_print_listener_writes_what_happens_while_it_is_active(capsys):
     listener.active = False
     fgraph.remove_feature(listener)
     assert text.getvalue().splitlines() == [
-        "-- attaching to: FunctionGraph(Follow)",
+        "-- attaching to: FunctionGraph(Follow(x))",
         "-- importing: Combine{label=combine, weight=1.0}(x), reason: because",
         "-- pruning: Follow(x), reason: because",
         "-- changing (Output{idx=0}(...).inputs[0]) from Follow to Combine{label=combine, weight=1.0}, reason: because",

@@ -29,7 +29,7 @@ def test_a_graph_owns_copies_unless_told_not_to():
 
 def test_roots_become_inputs_when_none_are_named():
     x, y = PLAIN("x"), PLAIN("y")
-    assert graph(combine(x, constant(1.0), y)).inputs == [x, y]
+    assert graph(combine(x, constant(1.0), y)).inputs == [y, x]
 
 
 def test_every_use_is_a_client():
@@ -55,7 +55,7 @@ def test_a_root_that_is_no_input_is_refused_and_named():
 
 
 def test_an_input_has_no_owner():
-    with pytest.raises(ValueError, match="an input has no owner"):
+    with pytest.raises(ValueError, match="the output of an already existing node"):
         FunctionGraph([follow(PLAIN())], [], clone=False)
 
 
@@ -465,3 +465,27 @@ def test_a_rewrite_costs_what_it_changes_however_long_the_graph():
         return (process_time() - start) / count
 
     assert min(seconds(10_000) for _ in range(2)) < 8 * min(seconds(500) for _ in range(3))
+
+
+def test_a_graph_has_copies_of_what_it_is_told_to_copy():
+    x, c = PLAIN("x"), constant(1.0)
+    graph = FunctionGraph([x], [combine(x, c)], copy_inputs=False)
+    assert graph.inputs == [x]
+    assert graph.outputs[0].owner.inputs[1] is c
+    copied = FunctionGraph([x], [combine(x, c)], copy_orphans=True)
+    assert copied.inputs != [x]
+    assert copied.outputs[0].owner.inputs[1] is not c
+
+
+def test_the_uses_of_a_variable_are_listed_and_replacements_told(capsys):
+    x, y = PLAIN("x"), PLAIN("y")
+    out = follow(x)
+    found = FunctionGraph([x, y], [out], clone=False)
+    assert found.get_clients(x) == [(out.owner, 0)]
+    found.replace_all_validate([(x, y)], reason="test", verbose=True)
+    assert capsys.readouterr().out == "rewriting: rewrite test replaces x of None with y of None\n"
+
+
+def test_a_graph_has_outputs():
+    with pytest.raises(ValueError, match="No outputs specified"):
+        FunctionGraph([PLAIN("x")])

@@ -189,7 +189,7 @@ def test_nothing_can_be_assigned_or_deleted():
 
 def test_a_root_that_is_no_input_is_refused_and_named():
     x, y = PLAIN("x"), PLAIN("y")
-    with pytest.raises(MissingInputError, match="Freezing a graph: y of type") as caught:
+    with pytest.raises(MissingInputError, match="Freezing a graph: Orphan y of type") as caught:
         freeze([x], combine(x, y))
     assert caught.value.variable is y
     with pytest.raises(MissingInputError, match="used by an output"):

@@ -5,7 +5,8 @@ import pickle
 import pytest
 
 from engine.errors import NullGradientError
-from engine.graph import Apply, Op
+from engine.graph import Apply, Op, Type
+from engine.graph.frozen_nodes import FrozenConstant
 from tests.engine.graph.small_ops import PLAIN, Combine, Floats, combine, constant, follow, split
 
 
@@ -151,3 +152,23 @@ def test_types_take_values_and_variables():
     with pytest.raises(TypeError, match="no float"):
         PLAIN.make_constant(1)
     assert PLAIN("x").name == "x"
+
+
+def test_a_name_is_given_to_each_output():
+    first, second = split(PLAIN("x"), name="part")
+    assert (first.name, second.name) == ("part_0", "part_1")
+    assert combine(PLAIN("x"), name="sum").name == "sum"
+
+
+def test_constants_of_a_type_without_keys_are_equal_bit_for_bit():
+    class Anything(Type):
+        __props__ = ()
+
+        def filter(self, value, strict=False, allow_downcast=None):
+            return value
+
+    kind, unhashable = Anything(), []
+    assert FrozenConstant(kind, (1, "a")) is FrozenConstant(kind, (1, "a"))
+    assert FrozenConstant(kind, 1) is not FrozenConstant(kind, 1.0)
+    assert FrozenConstant(kind, unhashable) is FrozenConstant(kind, unhashable)
+    assert FrozenConstant(kind, unhashable) is not FrozenConstant(kind, [])

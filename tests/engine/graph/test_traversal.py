@@ -7,6 +7,7 @@ from engine.graph import (
     apply_depends_on,
     applys_between,
     explicit_graph_inputs,
+    general_toposort,
     get_var_by_name,
     graph_inputs,
     io_toposort,
@@ -52,7 +53,7 @@ def test_nothing_behind_the_inputs_is_walked():
 def test_roots_are_inputs_and_constants():
     x, c = PLAIN("x"), constant(1.0)
     out = combine(follow(x), c)
-    assert list(graph_inputs([out])) == [x, c]
+    assert list(graph_inputs([out])) == [c, x]
     assert list(explicit_graph_inputs(out)) == [x]
     assert set(ancestors([out])) == {out, out.owner.inputs[0], x, c}
 
@@ -84,7 +85,7 @@ def test_what_is_shared_is_walked_once():
 def test_walks_go_broad_or_deep_and_can_show_what_they_expand():
     children = {1: [2, 3], 2: [4], 3: [4, 5], 4: None, 5: ()}
     assert list(walk([1], children.get)) == [1, 2, 3, 4, 5]
-    assert list(walk([1], children.get, bfs=False)) == [1, 2, 4, 3, 5]
+    assert list(walk([1], children.get, bfs=False)) == [1, 3, 5, 4, 2]
     assert list(walk([2, 1], children.get, True, True)) == [
         (2, [4]),
         (1, [2, 3]),
@@ -103,7 +104,7 @@ def test_outputs_that_nothing_uses_are_between_too():
 
 def test_orphans_are_the_roots_that_are_not_given():
     x, y, c = PLAIN("x"), PLAIN("y"), constant(1.0)
-    assert list(orphans_between([x], [combine(follow(x), y, c)])) == [y, c]
+    assert list(orphans_between([x], [combine(follow(x), y, c)])) == [c, y]
 
 
 def test_other_nodes_can_be_ordered_first():
@@ -158,3 +159,20 @@ def test_deep_graphs_are_searched_and_cut(depth):
     assert len(list(vars_between([x], [out]))) == depth + 1
     assert variable_depends_on(out, x)
     assert truncated_graph_inputs([out], [x]) == [x]
+
+
+def test_what_depends_on_nothing_comes_first_and_cycles_are_refused():
+    needs = {"out": ["left", "right"], "left": ["root"], "right": ["root"], "root": None}
+    assert general_toposort(["out"], needs.get) == ["root", "right", "left", "out"]
+    with pytest.raises(ValueError, match="contains cycles"):
+        general_toposort(["out"], (needs | {"root": ["out"]}).get)
+
+
+def test_a_variable_has_an_automatic_name_by_which_it_is_found():
+    x, y = PLAIN("x"), PLAIN("x")
+    out = combine(x, y)
+    assert len({variable.auto_name for variable in (x, y, out)}) == 3
+    assert x.auto_name == x.auto_name
+    assert get_var_by_name([out], y.auto_name) == (y,)
+    assert set(get_var_by_name([out], "x")) == {x, y}
+    assert x.clone().auto_name != x.auto_name

@@ -108,7 +108,7 @@ def test_data_that_was_not_described_is_refused(x):
 
 def test_adding_to_zeros_copies_nothing(x):
     k = pt.lvector("k")
-    add = pt.AdvancedIncSubtensor1()
+    add = pt.AdvancedIncSubtensor([0])
     assert len(kernels([x, k], [add.make_node(pt.zeros_like(x), x[k], k).outputs[0]])) == 2
     assert len(kernels([x, k], [add.make_node(x, x[k], k).outputs[0]])) == 2
 

@@ -150,7 +150,7 @@ def test_scalars_in_a_loop_are_merged_in_its_body(s):
 
 
 def test_scalars_of_all_dtypes_are_merged():
-    inputs = [pt.scalar(dtype, dtype=dtype) for dtype in ("float64", "float32", "int64", "int32", "bool")]
+    inputs = [pt.scalar(dtype=dtype) for dtype in ("float64", "float32", "int64", "int32", "bool")]
     values = [np.array(3, dtype=v.type.dtype) for v in inputs]
     outputs = [a * b for a in inputs for b in inputs] + [pt.eq(a, 3) for a in inputs]
     assert len(merged(inputs, outputs)[0]) < 3

@@ -37,8 +37,8 @@ CONSTANTS = [0.0, -0.0, 1.0, -1.0, 2.0, 0.5, 3.0]
 INEXACT = (
     "stabilize",
     "constant_folding",
-    "local_reduction_of_one",  # a sum of -0.0 alone is 0.0
-    "local_sum_of_sum",
+    "local_reduce_broadcastable",  # a sum of -0.0 alone is 0.0
+    "local_reduce_chain",
     "local_sum_of_multiple",
     "local_sum_of_fill",
 )

@@ -246,7 +246,8 @@ def test_calls_leave_no_references(x, arguments):
     for value, before in zip(watched, counts, strict=True):
         assert abs(sys.getrefcount(value) - before) < 50
     latest = total.get_value(borrow=True)
-    assert sys.getrefcount(latest) == 3  # its storage, this variable, the argument
+    # its storage, this variable, and the argument, which Python 3.14 borrows
+    assert sys.getrefcount(latest) == 3 - (sys.version_info >= (3, 14))
 
 
 def test_calls_that_fail_or_are_pythons_leave_no_references(x):

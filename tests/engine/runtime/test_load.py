@@ -265,7 +265,7 @@ NOT_USED = "the CPU level that is asked for is not used: reading CACHEGRAPH_CPU:
         (
             {"avx2", "avx512vl"},
             "x86-64-v3",
-            f"{NOT_USED} 'x86-64-v3'; set it to one of x86-64, or unset it\n{{'x86-64'}}",
+            f"{NOT_USED} 'x86-64-v3'; set it to x86-64, or unset it\n{{'x86-64'}}",
         ),
     ],
 )

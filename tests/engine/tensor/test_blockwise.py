@@ -181,7 +181,7 @@ def test_functions_of_vectors_become_functions_of_batches():
         (lambda: pt.vectorize(pt.exp, "(n,m,k)->()")(x), ValueError, "less dimensions"),
         (lambda: pt.vectorize(pt.exp)(V), TypeError, "must be TensorVariable"),
         (lambda: pt.vectorize(lambda v: None)(x), ValueError, "no outputs"),
-        (lambda: vectorize_graph(x, {x: V}), ValueError, "not variables"),
+        (lambda: vectorize_graph(x, {x: V}), ValueError, "are not Variables"),
     ):
         with pytest.raises(error, match=match):
             made()

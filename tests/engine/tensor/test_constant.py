@@ -127,3 +127,10 @@ def test_a_masked_array_is_refused_under_both_names_of_that_error() -> None:
 
 def test_an_empty_vector_is_the_shape_of_a_number() -> None:
     assert pt.ones(np.array([])).type.shape == pt.zeros(pt.constant([])).type.shape == ()
+
+
+def test_constants_are_equal_by_type_and_bits():
+    assert pt.constant([1.0]).equals(pt.constant([1.0]))
+    assert not pt.constant([0.0]).equals(pt.constant([-0.0]))
+    assert not pt.constant([1.0]).equals(pt.constant([1]))
+    assert not pt.constant(1.0).equals(1.0)

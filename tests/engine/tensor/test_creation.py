@@ -1,7 +1,9 @@
 """New variables, by PyTensor's names."""
 
+import numpy as np
 import pytest
 
+import engine
 import engine.tensor as pt
 
 SHAPES = {
@@ -36,10 +38,26 @@ def test_dtype_and_shape_can_be_given():
     assert pt.vector("v", dtype="bool").dtype == "bool"
     assert pt.matrix("m", shape=(1, 3)).broadcastable == (True, False)
     assert pt.tensor("t", dtype="float32", shape=(None, 2)).type == pt.TensorType("float32", (None, 2))
-    with pytest.raises(ValueError, match="2 lengths are needed"):
+    with pytest.raises(ValueError, match="tuple of length 2"):
         pt.matrix("m", shape=(1,))
 
 
 def test_every_call_makes_another_variable():
     assert pt.dscalar("x") is not pt.dscalar("x")
     assert pt.TensorType("float64", ())("x").type == pt.dscalar().type
+
+
+@pytest.mark.parametrize("maker", [pt.vector, pt.matrix, pt.row, pt.tensor5])
+def test_a_shape_is_a_tuple(maker):
+    with pytest.raises(TypeError, match="Shape must be a tuple"):
+        maker(shape=[None] * maker().ndim)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "bounds"), [("int64", (-5, 7, 3)), ("float64", (0.5, 3.1, 0.7)), ("int32", (9, 2, -2))]
+)
+def test_a_range_can_be_made_by_its_op(dtype, bounds):
+    start, stop, step = variables = [pt.scalar(dtype=dtype) for _ in range(3)]
+    found = engine.function(variables, pt.ARange(dtype)(start, stop, step))(*bounds)
+    assert found.dtype == dtype
+    np.testing.assert_allclose(found, np.arange(*bounds, dtype=dtype))

@@ -13,7 +13,7 @@ x, y, v, A, i = pt.dscalar("x"), pt.dscalar("y"), pt.dvector("v"), pt.dmatrix("A
     ("variable", "text"),
     [
         (x, "x"),
-        (pt.dscalar(), "<Tensor(float64, ())>"),
+        (pt.dscalar(), "<Scalar(float64, shape=())>"),
         ((x + y) ** 2 / y, "(((x + y) ** 2.0) / y)"),
         (x - (y - 1), "(x - (y - 1.0))"),
         (-x * abs(y), "((-x) * |y|)"),
@@ -25,8 +25,11 @@ x, y, v, A, i = pt.dscalar("x"), pt.dscalar("y"), pt.dvector("v"), pt.dmatrix("A
         (pt.tensor3("t").transpose(1, 0, 2), "DimShuffle{order=[1,0,2]}(t)"),
         (v[i] + v[1:3] + A[:, 0], "((v[i] + v[1:3]) + A[:, 0])"),
         (pt.cast(i, "float64"), "float64(i)"),
-        (pt.constant(np.arange(20.0)), "<Tensor(float64, (20,))>"),
+        (pt.constant(np.arange(20.0)), "<Vector(float64, shape=(20,))>"),
         (pt.linalg.slogdet(A)[1], "SLogDet(A).1"),
+        (A[1:, 0].set(2.0), "set_subtensor(A[1:, 0], 2.0)"),
+        (A[pt.lvector("i"), :3], "A[i, :3]"),
+        (A[pt.lvector("i")].inc(A), "inc_subtensor(A[i], A)"),
     ],
 )
 def test_a_variable_is_written_on_one_line(variable, text):

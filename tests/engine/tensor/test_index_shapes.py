@@ -7,7 +7,14 @@ import pytest
 
 import engine
 import engine.tensor as pt
-from engine.tensor.index_shapes import get_canonical_form_slice, indexed_result_shape
+from engine.tensor.constant_values import NotScalarConstantError
+from engine.tensor.index_shapes import (
+    as_index_constant,
+    as_index_literal,
+    basic_shape,
+    get_canonical_form_slice,
+    indexed_result_shape,
+)
 
 N = 5
 BOUNDS = (None, -7, -5, -2, 0, 1, 4, 5, 9)
@@ -63,3 +70,21 @@ def test_lengths_of_what_an_index_selects_are_numpys(index):
     shapes = [np.shape(item) if isinstance(item, np.ndarray | list) else item for item in index]
     by_shape = indexed_result_shape((3, 4, 5), shapes, indices_are_shapes=True)
     assert tuple(int(length.eval(mode="NUMPY")) for length in by_shape) == expected
+
+
+def test_an_index_is_made_constant_and_read_back():
+    index = as_index_constant(slice(1, None, np.int32(2)))
+    assert (index.start.data, index.stop, index.step.data) == (1, None, 2)
+    assert as_index_literal(index) == slice(1, None, 2)
+    assert as_index_literal(None) is None is as_index_constant(None)
+    assert as_index_constant([0, 1]).type.dtype == "int64"
+    with pytest.raises(NotScalarConstantError):
+        as_index_literal(pt.lscalar("i"))
+    with pytest.raises(TypeError, match="neither a slice, a number nor a variable"):
+        as_index_literal("a")
+
+
+def test_slices_select_lengths():
+    assert [length.eval() for length in basic_shape((5, 4), (slice(1, 3), slice(None)))] == [2, 4]
+    with pytest.raises(ValueError, match="only slices and None"):
+        basic_shape((5,), (0,))

@@ -7,9 +7,10 @@ from hypothesis import strategies as st
 
 import engine
 import engine.tensor as pt
-from engine import verify_grad
+from engine import scalar, verify_grad
 from engine.graph.reference import evaluate
 from engine.tensor import Max, Min, Sum
+from engine.tensor.reduction import CAReduce, Prod, ProdWithoutZeros
 from tests.engine.special_values import DTYPES, SIGNED, UNSIGNED, arrays, same
 
 SUMS = {
@@ -142,3 +143,35 @@ def test_all_that_tie_for_an_extremum_get_its_gradient():
     largest = x.max()
     (gradient,) = largest.owner.op.pullback([x], [largest], [pt.constant(2.0)])
     assert evaluate([x], [gradient], [np.array([3.0, 1.0, 3.0])])[0].tolist() == [2, 0, 2]
+
+
+@pytest.mark.parametrize("axis", [None, 0, (1,), -1])
+@pytest.mark.parametrize(
+    ("scalar_op", "function"),
+    [(scalar.add, np.sum), (scalar.mul, np.prod), (scalar.maximum, np.max), (scalar.minimum, np.min)],
+)
+def test_a_reduction_can_be_made_of_a_scalar_op(scalar_op, function, axis):
+    x, value = pt.dmatrix("x"), np.random.default_rng(3).normal(size=(3, 4))
+    found = CAReduce(scalar_op, axis=axis)(x)
+    assert isinstance(found.owner.op, CAReduce)
+    np.testing.assert_allclose(evaluate([x], [found], [value])[0], function(value, axis))
+
+
+def test_a_reduction_by_another_scalar_op_is_refused():
+    with pytest.raises(NotImplementedError, match="Making a reduction by sub"):
+        CAReduce(scalar.sub)
+
+
+@pytest.mark.parametrize("mode", ["FAST_RUN", "NUMPY"])
+def test_a_product_can_leave_zeros_out(mode):
+    x, value = pt.dmatrix("x"), np.array([[2.0, 0.0, 3.0], [0.0, 0.0, 0.0]])
+    assert ProdWithoutZeros()(pt.imatrix()).dtype == "int64"
+    found = engine.function([x], ProdWithoutZeros(axis=1)(x), mode=mode)(value)
+    np.testing.assert_array_equal(found, [6.0, 1.0])
+
+
+def test_a_product_that_is_promised_to_have_no_zeros_has_a_gradient_of_quotients():
+    value = np.random.default_rng(5).uniform(0.5, 2.0, (3, 4))
+    verify_grad(Prod(axis=1, no_zeros_in_input=True), [value])
+    verify_grad(Prod(no_zeros_in_input=True), [value])
+    assert Prod(0) != Prod(0, no_zeros_in_input=True)

@@ -126,7 +126,7 @@ def test_gradients_of_what_is_set_and_added_to(sets, shape):
 @pytest.mark.parametrize("sets", [True, False])
 def test_the_inplace_form_changes_the_array_itself(sets):
     x = pt.dvector("x")
-    kinds = [IncSubtensor(["a:"], sets, inplace=inplace) for inplace in (False, True)]
+    kinds = [IncSubtensor(["a:"], inplace, sets) for inplace in (False, True)]
     assert [op.destroy_map for op in kinds] == [{}, {0: [0]}]
     assert kinds[0] != kinds[1]
     results = []

@@ -5,6 +5,7 @@ import pickle
 import numpy as np
 import pytest
 
+import engine.tensor as pt
 from engine.tensor import TensorType, constant, dvector, is_data, tensor_type
 from tests.engine.special_values import DTYPES
 
@@ -133,7 +134,7 @@ def test_a_type_is_itself_after_pickling():
 def test_a_type_knows_what_broadcasts():
     kind = TensorType("int32", (1, None, 3))
     assert (kind.ndim, kind.broadcastable, kind.numpy_dtype) == (3, (True, False, False), np.dtype("int32"))
-    assert str(kind) == "Tensor(int32, (1, ?, 3))"
+    assert str(kind) == "Tensor3(int32, shape=(1, ?, 3))"
 
 
 def test_a_less_specific_shape_holds_the_values_of_a_more_specific_one():
@@ -195,3 +196,81 @@ def test_the_values_that_are_of_two_types_have_what_both_know():
     assert of(2, 3).intersection(of(2, None)) == of(2, 3)
     for other in (of(4, 3), of(2), of(2, 3, dtype="float32")):
         assert of(2, None).intersection(other) is None
+
+
+def test_a_variable_is_converted_to_the_lengths_of_both_types():
+    wide, known = TensorType("float64", (None, None)), TensorType("float64", (1, None))
+    variable = wide("x")
+    assert wide.convert_variable(variable) is variable
+    assert known.convert_variable(variable).type == known
+    assert known.convert_variable(TensorType("float64", (None, 3))()).type.shape == (1, 3)
+    assert known.convert_variable(TensorType("float64", (2, None))()) is None
+    assert known.filter_variable(variable, allow_convert=True).type == known
+    with pytest.raises(TypeError, match="convert it first"):
+        known.filter_variable(variable)
+
+
+def test_types_of_one_class_broadcast_alike():
+    assert TensorType("float64", (None, 3)).in_same_class(TensorType("float64", (2, None)))
+    assert not TensorType("float64", (None, 3)).in_same_class(TensorType("float64", (1, 3)))
+    assert not TensorType("float64", (3,)).in_same_class(TensorType("float32", (3,)))
+
+
+def test_values_are_compared_up_to_rounding():
+    equal = TensorType.values_eq_approx
+    value = np.array([1.0, np.inf, np.nan])
+    assert equal(value, value + 1e-9)
+    assert not equal(value, value, allow_remove_nan=False)
+    assert not equal(value, np.array([1.0, 2.0, np.nan]))
+    assert equal(value, np.array([1.0, 2.0, np.nan]), allow_remove_inf=True)
+    assert not equal(value, value.astype("float32"))
+    assert not equal(np.array([1, 2]), np.array([1, 3]))
+    assert not equal(value, [1.0])
+
+
+def test_memory_is_shared_by_arrays_alone():
+    value = np.zeros((2, 3))
+    assert TensorType.may_share_memory(value, value[0])
+    assert not TensorType.may_share_memory(value, value.copy())
+    assert not TensorType.may_share_memory(value, None)
+
+
+def test_a_name_is_no_dtype_and_a_shape_fits_its_maker():
+    for name in ("float64", "floatX", np.int64):
+        with pytest.raises(ValueError, match="looks like a dtype"):
+            pt.tensor(name, shape=(None,))
+    with pytest.raises(ValueError, match="The first dimension of a `row` must have shape 1, got 2"):
+        pt.row(shape=(2, 5))
+    with pytest.raises(ValueError, match="The second dimension of a `col` must have shape 1, got 5"):
+        pt.col(shape=(2, 5))
+    with pytest.raises(ValueError, match="Shape must be a tuple of length 2"):
+        pt.matrix(shape=(2,))
+    with pytest.raises(TypeError, match="Shape entries must be None or integer"):
+        pt.vector(shape=(1.0,))
+
+
+def test_broadcastable_is_an_older_word_for_lengths_of_1():
+    with pytest.warns(DeprecationWarning, match="`broadcastable`"):
+        row = TensorType("float64", broadcastable=(True, False))
+    assert row.shape == (1, None)
+    with pytest.warns(DeprecationWarning, match="`broadcastable`"):
+        assert row.clone(broadcastable=(False, True)).shape == (None, 1)
+    with pytest.warns(DeprecationWarning, match="`broadcastable`"):
+        assert pt.tensor("x", broadcastable=(True,)).type.shape == (1,)
+
+
+@pytest.mark.parametrize(
+    ("shape", "text"),
+    [((), "Scalar(int8, shape=())"), ((1, None), "Matrix(int8, shape=(1, ?))")],
+)
+def test_a_type_is_named_by_its_rank(shape, text):
+    assert str(TensorType("int8", shape)) == text
+
+
+def test_values_are_equal_in_dtype_shape_and_elements():
+    equal = TensorType.values_eq
+    assert equal(np.array([1.0, np.nan]), np.array([1.0, np.nan]))
+    assert equal(np.array([1, 2]), np.array([1, 2]))
+    assert not equal(np.array([1.0]), np.array([1], "float32"))
+    assert not equal(np.array([1.0]), np.array([[1.0]]))
+    assert not equal(np.array([1.0]), np.array([1.0 + 1e-15]))

@@ -7,11 +7,20 @@ is a defect, or where the engine's is another on purpose.
 
 from __future__ import annotations
 
-from explanations import compiling, graphs, indexing, linear_algebra, rewriting, scalars_and_elements
+from explanations import (
+    compiling,
+    graphs,
+    indexing,
+    internals,
+    linear_algebra,
+    loops,
+    rewriting,
+    scalars_and_elements,
+)
 from explanations.left_out import left_out
 
 __all__ = ["EXPLAINED", "INTERNAL", "left_out"]
 
-_AREAS = (graphs, compiling, scalars_and_elements, indexing, linear_algebra, rewriting)
+_AREAS = (internals, graphs, compiling, scalars_and_elements, indexing, linear_algebra, loops, rewriting)
 INTERNAL = tuple(each for area in _AREAS for each in area.INTERNAL)
 EXPLAINED = tuple(each for area in _AREAS for each in area.EXPLAINED)

@@ -2,8 +2,69 @@
 
 from __future__ import annotations
 
+from explanations.difference import difference
 from pytensor_tests.explained import ExplainedDifference
 
-INTERNAL: tuple[ExplainedDifference, ...] = ()
+_FG = "tests/graph/test_fg.py::"
+_FEATURES = "tests/graph/test_features.py::"
+_TEXT = "the text of a graph names Ops after their functions, and inner outputs o0, o1 (decision 0143)"
+_METHODS = "a graph changes through its methods only (decision 0143)"
 
-EXPLAINED: tuple[ExplainedDifference, ...] = ()
+INTERNAL: tuple[ExplainedDifference, ...] = (
+    difference("tests/graph/test_traversal.py::*", "fixture 'mocker' not found", "it spies on a function"),
+    difference(
+        "tests/graph/test_utils.py::test_stack_trace", "'trace'", "it reads PyTensor's own tracebacks"
+    ),
+    difference("tests/graph/*", "pytensor.graph.basic.AbstractApply", "it asks for the base of two classes"),
+    difference(f"{_FEATURES}*", "ReplaceValidate.history", "it looks into the history of a Feature"),
+)
+
+EXPLAINED: tuple[ExplainedDifference, ...] = (
+    difference(f"{_FG}TestFunctionGraph::test_remove_client", "remove_client", _METHODS),
+    difference(f"{_FG}TestFunctionGraph::test_check_integrity", "remove", _METHODS),
+    difference(f"{_FG}TestFunctionGraph::test_empty", "dict_keys", "an input is a variable of its graph"),
+    difference(f"{_FG}TestFunctionGraph::test_remove_duplicates", "var2", "a graph has an input once"),
+    difference(f"{_FG}TestFunctionGraph::test_replace_circular", "", "a cycle is refused at once"),
+    difference(f"{_FG}TestFunctionGraph::test_init", "update_mapping", "updates belong to functions"),
+    difference(f"{_FG}TestFunctionGraph::test_import_node", "Apply.tag", "nodes have no tags"),
+    difference(f"{_FG}TestFunctionGraph::test_import_var", "", "the error is MissingInputError"),
+    difference(f"{_FG}TestFunctionGraph::test_validate_inputs", "", "the refusals have other texts"),
+    difference(f"{_FG}TestFunctionGraph::test_optimizer_verbose", "", "no flag prints rewrites"),
+    difference(
+        f"{_FG}TestFunctionGraph::test_nominals", "", "the inputs of a mutable graph stay what they are"
+    ),
+    difference(f"{_FG}*test_bind_constant_output", "", "bits identify a constant, not the object"),
+    difference("tests/graph/test_basic.py::TestClone::test_constant", "", "bits identify a constant"),
+    difference("tests/graph/test_basic.py::test_NominalVariable", "", "clones of frozen parts are mutable"),
+    difference(
+        "tests/graph/test_basic.py::test_clone_new_inputs", "", "a wider type is refused, not checked"
+    ),
+    difference(
+        "tests/graph/test_basic.py::test_clone_get_equiv",
+        "",
+        "a node is cloned even if its outputs are given",
+    ),
+    difference("tests/graph/test_basic.py::TestEval::*", "_fn_cache", "the cache of functions serves eval"),
+    difference("tests/graph/test_basic.py::TestEval::*", "DID NOT RAISE", "eval warns of an unused value"),
+    difference(
+        "tests/graph/test_basic.py::TestEval::*", "DID NOT WARN", "the cache of functions serves eval"
+    ),
+    difference(f"{_FEATURES}*", "log", "log(softmax) is a log_softmax at once, in fewer steps"),
+    difference(f"{_FEATURES}*callbacks_after_pickle", "defaultdict", "only callbacks that run are timed"),
+    difference(
+        f"{_FEATURES}*test_destroy_handler*", "destroy_handler", "Features are reached by their methods"
+    ),
+    difference(f"{_FEATURES}*", "on_validate", "a callback has a name that graphs call"),
+    difference(f"{_FEATURES}*test_verbose", "DID NOT RAISE", "a callback has a name that graphs call"),
+    difference(
+        "tests/graph/test_op.py::TestOp::test_op_no_input", "", "programs hold tensors and generators only"
+    ),
+    difference("tests/test_printing.py::test_debugprint*", "", _TEXT),
+    difference("tests/test_printing.py::test_min_informative_str", "Add", _TEXT),
+    difference("tests/compile/test_builders.py::test_debugprint", "", _TEXT),
+    difference("tests/scan/test_printing.py::*", "print_op_info", "loops are built of other Ops"),
+    difference("tests/scan/test_printing.py::*", "allow_gc", "results are freed by reference counts"),
+    difference("tests/*test_printing.py::*", "pydotprint", "graphs are drawn as SVG, not by pydot"),
+    difference("tests/*test_printing.py::*", "pytensor_logger", "graphs are drawn as SVG, not by pydot"),
+    difference("tests/test_printing.py::test_Print", "Print", "a result needs no copy"),
+)

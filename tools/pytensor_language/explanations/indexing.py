@@ -9,6 +9,20 @@ INTERNAL: tuple[ExplainedDifference, ...] = ()
 
 EXPLAINED: tuple[ExplainedDifference, ...] = (
     difference(
+        "tests/tensor/test_subtensor.py::test_pprint_*Subtensor*",
+        "",
+        "a slice is written in its shortest form, and a value that is repeated as such",
+    ),
+    difference(
+        "tests/tensor/test_subtensor.py::test_basic_shape", "array(", "a shape of a vector has constants"
+    ),
+    difference("tests/tensor/test_subtensor.py::*test_ellipsis*", "= len([", "it counts Ops"),
+    difference("tests/tensor/test_subtensor.py::*test_boolean", "= len([", "it counts Ops"),
+    difference("tests/tensor/test_subtensor.py::*index_w_int_and_vec", "= len([", "it counts Ops"),
+    difference("tests/tensor/test_subtensor.py::*adv_sub1_broadcast", "AssertionError: ([", "it counts Ops"),
+    difference("tests/tensor/test_subtensor.py::*shape_i_scalar", "AssertionError: ([", "it counts Ops"),
+    difference("tests/tensor/test_variable.py::test__getitem__Subtensor", "elemwise", "it counts Ops"),
+    difference(
         "tests/tensor/test_subtensor.py::TestAdvancedSubtensor::test_inc_adv_subtensor*_with_broadcasting*",
         "",
         "the gradient counts a repeated place once, as the value does (decision 0125)",

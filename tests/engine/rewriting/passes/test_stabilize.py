@@ -10,6 +10,7 @@ BUILDS = [
     (lambda x: pt.log(1 - x), ["neg", "log1p"], lambda x: np.log1p(-x)),
     (lambda x: pt.exp(x) - 1, ["expm1"], lambda x: np.expm1(x)),
     (lambda x: pt.exp(x) + (-1), ["expm1"], lambda x: np.expm1(x)),
+    (lambda x: 1 - pt.exp(x), ["expm1", "neg"], lambda x: -np.expm1(x)),
     (lambda x: pt.log(pt.exp(x)), [], lambda x: x),
     (lambda x: pt.log(pt.sigmoid(x)), ["neg", "softplus", "neg"], lambda x: -np.logaddexp(0, -x)),
     (lambda x: pt.log(1 - pt.sigmoid(x)), ["softplus", "neg"], lambda x: -np.logaddexp(0, x)),
@@ -52,6 +53,20 @@ def test_a_stable_expression_is_right_where_the_unstable_one_overflows_or_cancel
     np.testing.assert_allclose(
         found, exactly(extreme.astype("float64")), rtol=1e-5 if dtype == "float32" else 1e-12
     )
+
+
+@pytest.mark.parametrize(
+    ("build", "sign"),
+    [
+        (lambda x: pt.exp(pt.log1p(pt.sqr(x))) - 1, 1),
+        (lambda x: -1 + pt.exp(pt.log(1 + pt.sqr(x))), 1),
+        (lambda x: 1 - pt.exp(pt.log1p(pt.sqr(x))), -1),
+    ],
+)
+def test_a_number_added_to_1_under_a_logarithm_comes_back_whole(rewritten, build, sign):
+    x = pt.vector("x")
+    values = np.array([-1e-18, 0.5, 30.0])
+    np.testing.assert_allclose(rewritten(x, build(x)).evaluate(values), sign * values**2, rtol=1e-12)
 
 
 def test_integers_are_left_alone_because_they_wrap(rewritten):
@@ -98,3 +113,14 @@ def test_constants_of_sums_whose_sum_overflows_stay():
     x = pt.dvector("x")
     f = engine.function([x], (x + 1.5e308) + 1.5e308)
     np.testing.assert_array_equal(f([-1.5e308, 0.0]), [1.5e308, np.inf])
+
+
+@pytest.mark.parametrize("c", [3.0, -3.0, 1e308, -1e-308])
+def test_the_sign_of_a_quotient_by_a_number_needs_no_quotient(rewritten, c):
+    x = pt.dvector("x")
+    values = np.array([2.0, -0.5, 0.0, 5e-324, -5e-324, np.inf, -np.inf, np.nan])
+    graph = rewritten(x, pt.sign(x / c))
+    assert {"true_div", "mul"}.isdisjoint(graph.ops)
+    np.testing.assert_array_equal(graph.evaluate(values), np.sign(values) * np.sign(c))
+    over = rewritten(x, pt.sign(c / x)).check_values(values, exact=True)
+    assert "true_div" in over.ops

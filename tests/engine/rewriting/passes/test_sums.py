@@ -95,3 +95,27 @@ def test_a_reduction_of_a_repeated_row_is_made_of_the_row(rewritten, reduce):
 def test_the_largest_of_perhaps_nothing_stays(rewritten):
     value, n = pt.dscalar("value"), pt.lscalar("n")
     assert "Max{axis=[0]}" in rewritten([value, n], pt.max(pt.alloc(value, n))).check_values(2.5, 3).ops
+
+
+@pytest.mark.parametrize("reduce", [pt.prod, pt.max, pt.min, pt.all, pt.any])
+def test_other_reductions_over_axes_one_after_the_other_are_one(rewritten, reduce):
+    x = pt.dtensor3("x")
+    graph = rewritten(x, reduce(reduce(x, axis=1), axis=1)).check_values(X / 7)
+    assert [op for op in graph.ops if "axis" in op] == [f"{reduce.__name__.capitalize()}{{axis=[1, 2]}}"]
+
+
+@pytest.mark.parametrize("reduce", [pt.sum, pt.prod, pt.max, pt.min, pt.all, pt.any])
+@pytest.mark.parametrize("kind", ["float64", "float32", "int8", "bool"])
+def test_axes_of_length_one_need_no_reduction(rewritten, reduce, kind):
+    x = pt.tensor("x", dtype=kind, shape=(1, None, 1))
+    values = X[:1, :, :1].astype(kind)
+    for axes in ((0,), (0, 2), (0, 1), (0, 1, 2)):
+        graph = rewritten(x, reduce(x, axis=axes)).check_values(values)
+        left = [op for op in graph.ops if "{axis=" in op]
+        assert [op.split("=")[1] for op in left] == (["[0]}"] if 1 in axes else [])
+
+
+def test_numbers_have_no_axis_to_reduce(rewritten):
+    x = pt.dscalar("x")
+    for reduce in (pt.sum, pt.prod, pt.max, pt.min):
+        assert rewritten(x, reduce(x)).check_values(np.array(-2.5)).ops == []

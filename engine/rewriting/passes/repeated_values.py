@@ -1,0 +1,82 @@
+"""Values that are repeated for an elementwise operation alone, which repeats them by itself.
+
+The lengths that the repeated value would have checked are checked still: they are those of another operand,
+or constants, which that operand is then said to have.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from engine import scalar
+from engine.graph import Apply, FunctionGraph, Variable
+from engine.rewriting.rewriters import node_rewriter
+from engine.tensor import Alloc, DimShuffle, Elemwise, Shape_i, dimshuffle
+from engine.tensor.checks import specify_shape
+from engine.tensor.matching import DEEPEST, scalar_value, tensor_type_of
+
+
+@node_rewriter([Elemwise])
+def local_elemwise_alloc(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
+    """f(alloc(a, n, m), x) -> f(a, x), if x has as many elements along each axis that a is repeated over."""
+    assert isinstance(node.op, Elemwise)
+    if len(node.inputs) < 2 or len(node.outputs) != 1 or node.op.scalar_op == scalar.second:
+        return None
+    for place, variable in enumerate(node.inputs):
+        found = _repeated(variable)
+        operands = None if found is None else _without(node.inputs, place, *found)
+        if operands is not None:
+            result = node.op.make_node(*operands).outputs[0]
+            if node.outputs[0].type.is_super(result.type):
+                return [result]
+    return None
+
+
+def _repeated(variable: Variable) -> tuple[Any, list[Any]] | None:
+    """Return the value that is repeated in `variable`, with its axes in place, and all lengths; or None."""
+    node = variable.owner
+    order: Sequence[Any] = range(tensor_type_of(variable).ndim)
+    if node is not None and isinstance(node.op, DimShuffle):
+        order, node = node.op.new_order, node.inputs[0].owner
+    if node is None or not isinstance(node.op, Alloc):
+        return None
+    value, *lengths = node.inputs
+    if len([place for place in order if isinstance(place, int)]) != len(lengths):
+        return None
+    return dimshuffle(value, order), [lengths[place] if isinstance(place, int) else None for place in order]
+
+
+def _without(inputs: Sequence[Variable], place: int, value: Any, lengths: Sequence[Any]) -> list[Any] | None:
+    """Return `inputs` with `value` for the one at `place`; None if a length would be lost, or not checked."""
+    found: list[Any] = list(inputs)
+    found[place] = value
+    for axis, length in enumerate(lengths):
+        if length is None or scalar_value(length) == 1:
+            continue
+        holders = [at for at, v in enumerate(found) if not _is_one(v, axis)]
+        if any(_has_length(found[at], axis, length) for at in holders):
+            continue
+        known = scalar_value(length)
+        if known is None or not holders:
+            return None
+        due = [known if at == axis else None for at in range(len(lengths))]
+        found[holders[0]] = specify_shape(found[holders[0]], due)
+    return found
+
+
+def _is_one(variable: Variable, axis: int) -> bool:
+    return tensor_type_of(variable).broadcastable[axis]
+
+
+def _has_length(variable: Variable, axis: int, length: Variable, steps: int = DEEPEST) -> bool:
+    """Return True if `variable` is known to have `length` along `axis`."""
+    known = tensor_type_of(variable).shape[axis]
+    if known is not None:
+        return bool(scalar_value(length) == known)
+    asked, node = length.owner, variable.owner
+    if asked is not None and asked.op == Shape_i(axis) and asked.inputs[0] is variable:
+        return True
+    if node is None or not isinstance(node.op, Elemwise) or not steps:
+        return False
+    return any(not _is_one(v, axis) and _has_length(v, axis, length, steps - 1) for v in node.inputs)

@@ -1,0 +1,53 @@
+"""`maker.fgraph` shows the copies that keep results apart from arguments, constants and each other."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import engine
+import engine.tensor as pt
+from engine.compile.ops import DeepCopyOp
+
+pytestmark = pytest.mark.usefixtures("kernels_once")
+
+
+def copies(function):
+    function.maker.fgraph.check_integrity()
+    return [isinstance(v.owner and v.owner.op, DeepCopyOp) for v in function.maker.fgraph.outputs]
+
+
+@pytest.mark.parametrize(
+    ("results", "due"),
+    [
+        (lambda x: [x], [True]),
+        (lambda x: [x.T], [True]),
+        (lambda x: [x[1:].T[0]], [True]),
+        (lambda x: [pt.constant(np.ones((2, 2)))], [True]),
+        (lambda x: [x + 1], [False]),
+        (lambda x: [x + 1, (x + 1).T], [True, False]),
+        (lambda x: [x + 1, x + 1], [True, False]),
+    ],
+)
+def test_results_that_would_share_memory_are_copied_and_shown_so(results, due):
+    x, value = pt.dmatrix("x"), np.arange(4.0).reshape(2, 2)
+    function = engine.function([x], results(x), on_unused_input="ignore")
+    assert copies(function) == due
+    found = function(value)
+    held = [*found, value]
+    pairs = [(a, b) for n, a in enumerate(held) for b in held[:n]]
+    assert not any(np.shares_memory(a, b) for a, b in pairs)
+
+
+def test_an_old_value_that_is_replaced_needs_no_copy():
+    x, s = pt.dvector("x"), engine.shared(np.zeros(3), name="s")
+    replaced = engine.function([x], s, updates={s: s + x})
+    assert copies(replaced) == [False, False]
+    kept = engine.function([x], s, on_unused_input="ignore")
+    assert copies(kept) == [True]
+    given = engine.function([x], [], updates={s: x})
+    assert copies(given) == [True]
+    value = np.ones(3)
+    given(value)
+    value[:] = 7
+    np.testing.assert_array_equal(s.get_value(), np.ones(3))

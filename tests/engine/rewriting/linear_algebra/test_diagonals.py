@@ -1,0 +1,100 @@
+"""Diagonals of made, filled, turned and multiplied matrices, beside the graph that is not rewritten."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import engine
+import engine.tensor as pt
+from engine.compiling.mode import Mode
+from engine.printing import dprint
+from engine.rewriting import rewrite_graph
+
+pytestmark = pytest.mark.usefixtures("kernels_once")
+
+RANDOM = np.random.default_rng(7)
+GIVEN = {
+    "A": (pt.dmatrix("A"), RANDOM.normal(size=(4, 3))),
+    "B": (pt.dmatrix("B"), RANDOM.normal(size=(3, 6))),
+    "S": (pt.tensor("S", shape=(4, 6)), RANDOM.normal(size=(4, 6))),
+    "R": (pt.tensor("R", shape=(6, 6)), RANDOM.normal(size=(6, 6))),
+    "row": (pt.tensor("row", shape=(1, 6)), RANDOM.normal(size=(1, 6))),
+    "T": (pt.dtensor3("T"), RANDOM.normal(size=(2, 4, 3))),
+    "U": (pt.dtensor3("U"), RANDOM.normal(size=(2, 3, 6))),
+    "v": (pt.dvector("v"), RANDOM.normal(size=5)),
+    "s": (pt.dscalar("s"), 2.5),
+    "n": (pt.lscalar("n"), 5),
+    "m": (pt.lscalar("m"), 7),
+}
+NAMES = {name: variable for name, (variable, _) in GIVEN.items()}
+EXPRESSIONS = [
+    "pt.diagonal(A @ B, k)",
+    "pt.diagonal(T @ U, k, -2, -1)",
+    "pt.diagonal(T @ U, k, -1, -2)",
+    "pt.diagonal(T @ U, k, 0, 2)",
+    "pt.diagonal(pt.dot(A[:, :1], B[:1]), k)",
+    "pt.diagonal(pt.cast(A * 9, 'int8') @ pt.cast(B * 90, 'int8'), k)",
+    "pt.trace(A @ B)",
+    "pt.diagonal(pt.eye(n, m, 1), k)",
+    "pt.diagonal(pt.eye(n, m, -1, dtype='int32'), k, 1, 0)",
+    "pt.diagonal(pt.eye(-n, m), k)",
+    "pt.diagonal(pt.diag(v, 1), k)",
+    "pt.diagonal(pt.diag(v, -1), k)",
+    "pt.diagonal(pt.alloc(s, n, m), k)",
+    "pt.diagonal(pt.alloc(A, 2, 4, 3), k, -2, -1)",
+    "pt.diagonal(pt.alloc(v, n, 5), k)",
+    "pt.diagonal(pt.exp(S), k)",
+    "pt.diagonal(S + S * s, k)",
+    "pt.diagonal(S.T, k)",
+    "pt.diagonal(pt.eye(6) * s, k)",
+    "pt.diagonal(pt.eye(6) * pt.eye(6), k)",
+    "pt.diagonal(pt.eye(6) * R, k)",
+    "pt.diagonal(R + row, k)",
+]
+
+
+@pytest.mark.parametrize("k", [0, 1, -1, 2, -3, 9, -9])
+@pytest.mark.parametrize("text", EXPRESSIONS)
+def test_diagonals_are_those_of_the_graph_as_it_was_written(text, k):
+    found = eval(text, {"pt": pt, "k": k} | NAMES)
+    values = dict(GIVEN.values())
+    given = {v: values[v] for v in engine.graph.graph_inputs([found]) if v in values}
+    written = found.eval(given, mode=Mode("numpy", None))
+    rewritten = found.eval(given)
+    assert rewritten.dtype == written.dtype
+    assert rewritten.shape == written.shape
+    np.testing.assert_allclose(rewritten, written, rtol=1e-12, atol=1e-14)
+
+
+def text_of(variable):
+    return dprint(rewrite_graph(variable, include=("canonicalize", "specialize")), file="str")
+
+
+def test_the_diagonal_of_a_product_needs_no_product():
+    for product in (NAMES["A"] @ NAMES["B"], NAMES["T"] @ NAMES["U"]):
+        shown = text_of(pt.diagonal(product, 1, -2, -1))
+        assert "Dot" not in shown
+        assert "Sum" in shown
+
+
+def test_a_product_that_is_used_elsewhere_is_computed():
+    product = NAMES["A"] @ NAMES["B"]
+    shown = text_of(pt.diagonal(product) + pt.sum(product))
+    assert "Dot" in shown
+    assert "Sum{axis=[1]}" not in shown
+
+
+def test_infinite_numbers_beside_the_diagonal_stay_beside_it():
+    a = np.array([[1.0, 2.0], [np.inf, 3.0]])
+    A, B = NAMES["A"], NAMES["B"]
+    found = pt.diagonal(A @ B).eval({A: a, B: np.eye(2)})
+    with np.errstate(all="ignore"):
+        np.testing.assert_array_equal(found, np.diagonal(a @ np.eye(2)))
+
+
+def test_gradients_of_diagonals_of_products_are_those_of_the_matrices():
+    A, B = NAMES["A"], NAMES["B"]
+    slope = engine.grad(pt.sum(pt.diagonal(A @ B) * np.arange(4.0)), A)
+    values = {A: GIVEN["A"][1], B: GIVEN["B"][1]}
+    np.testing.assert_allclose(slope.eval(values), np.arange(4.0)[:, None] * GIVEN["B"][1].T[:4])

@@ -1,0 +1,61 @@
+import numpy as np
+import pytest
+
+import engine
+import engine.tensor as pt
+from engine.graph.reference import evaluate
+
+X = np.arange(6.0).reshape(2, 3)
+
+
+@pytest.fixture
+def named():
+    return pt.dscalar("a"), pt.dvector("v"), pt.dmatrix("x"), pt.lscalar("n")
+
+
+def test_a_number_repeated_for_an_operation_is_repeated_by_it(rewritten, named):
+    a, _, x, _ = named
+    full = pt.alloc(a, x.shape[0], x.shape[1])
+    assert set(rewritten([a, x], full * x).check_values(2.5, X, exact=True).ops) == {
+        "DimShuffle{order=[x,x]}",
+        "mul",
+    }
+    assert "Alloc" not in rewritten([a, x], full - pt.exp(x)).check_values(2.5, X, exact=True).ops
+    assert "Alloc" not in rewritten([a, x], pt.where(x > 0, full, x)).check_values(2.5, X, exact=True).ops
+
+
+def test_rows_and_turned_arrays_are_repeated_too(rewritten, named):
+    _, v, x, _ = named
+    assert "Alloc" not in rewritten([v, x], pt.alloc(v, *x.shape) + x).check_values(X[0], X, exact=True).ops
+    turned = pt.alloc(v, 2, 3).T
+    fixed = pt.tensor("fixed", dtype="float64", shape=(3, 2))
+    graph = rewritten([v, fixed], turned + fixed).check_values(X[0], X.T, exact=True)
+    assert "Alloc" not in graph.ops
+
+
+@pytest.mark.parametrize("shape", [(2, 3), (2, 2), (4, 3), (1, 3), (2, 1)])
+def test_constant_lengths_are_checked_still(rewritten, named, shape):
+    a, _, x, _ = named
+    graph = rewritten([a, x], pt.alloc(a, 2, 3) + x)
+    assert "Alloc" not in graph.ops
+    value = np.ones(shape)
+    if shape == (2, 3):
+        graph.check_values(1.5, value, exact=True)
+        return
+    for inputs, outputs in ((graph.inputs, graph.outputs), (graph.fgraph.inputs, graph.fgraph.outputs)):
+        with pytest.raises((ValueError, AssertionError)):
+            evaluate(inputs, outputs, [np.array(1.5), value])
+
+
+def test_lengths_that_nothing_else_has_stay(rewritten, named):
+    a, v, x, n = named
+    for found in (pt.alloc(a, n) + v, pt.alloc(a, n, 3) * v, pt.alloc(v, n, 3) * a, pt.exp(pt.alloc(a, n))):
+        graph = rewritten([a, v, x, n], found)
+        graph.check_values(2.0, X[0], X, 3, exact=True)
+        assert "Alloc" in graph.ops
+
+
+def test_gradients_flow_to_the_value_that_is_repeated(named):
+    a, _, x, _ = named
+    slope = engine.grad(pt.sum(pt.alloc(a, x.shape[0], x.shape[1]) * x), a)
+    assert slope.eval({x: X, a: 3.0}, on_unused_input="ignore") == X.sum()

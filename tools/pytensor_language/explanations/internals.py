@@ -1,0 +1,61 @@
+"""Names of PyTensor's internals: a test that asks for one of them is no measure of the language."""
+
+from __future__ import annotations
+
+from explanations.difference import difference
+from pytensor_tests.explained import ExplainedDifference
+
+LINKERS = "it tests PyTensor's linkers, C code or debugging modes"
+FUNCTION = "it looks into PyTensor's compiled function"
+SCAN = "it looks into the data structures behind PyTensor's Scan"
+PRIVATE = "it asks for a private function"
+
+NAMES = {
+    "pytensor.link.": LINKERS,
+    "pytensor.compile.debug.": LINKERS,
+    "pytensor.tensor.blas.": LINKERS,
+    "'DebugMode'; it must be": LINKERS,
+    "Composite.c_code": LINKERS,
+    "Elemwise.c_code": LINKERS,
+    "_Maker.linker": FUNCTION,
+    "_Maker.expanded_inputs": FUNCTION,
+    "_Maker.inputs": FUNCTION,
+    "_Maker.mode": FUNCTION,
+    "Mode._optimizer": FUNCTION,
+    "Function.vm": FUNCTION,
+    "Function._finder": FUNCTION,
+    "Function._potential_": FUNCTION,
+    "Function.unpack_single": FUNCTION,
+    "OpFromGraph.fn": FUNCTION,
+    "Scan.fn": FUNCTION,
+    "pytensor.compile.rebuild.": FUNCTION,
+    "pytensor.scan.rewriting.scan_remove_unused": SCAN,
+    "pytensor.scan.utils.ScanArgs": SCAN,
+    "pytensor.scan.utils.ScanProfileStats": SCAN,
+    "ScanInfo.": SCAN,
+    "Scan.get_oinp_": SCAN,
+    "Scan.inner_seqs": SCAN,
+    "Scan.inner_non_seqs": SCAN,
+    "Scan.outer_seqs": SCAN,
+    "pytensor.tensor.subtensor._is_provably_": PRIVATE,
+    "pytensor.tensor.rewriting.subtensor._": PRIVATE,
+    "pytensor.scalar.math._make_scalar_loop": PRIVATE,
+    "pytensor.tensor.einsum._": PRIVATE,
+    "pytensor.tensor.reshape._": PRIVATE,
+    "pytensor.tensor.shape._": PRIVATE,
+    "._props": PRIVATE,
+    "pytensor.tensor.rewriting.blas.": LINKERS,
+    "RandomVariableWithCoreShape": LINKERS,
+    "pytensor.compile.aliasing.": FUNCTION,
+    "pytensor.config.vm__lazy": LINKERS,
+    "pytensor.config.profile_optimizer": LINKERS,
+    "destroyhandler_tolerate_aliased": FUNCTION,
+    "pytensor.compile.ops.ViewOp": LINKERS,
+    "pytensor.tensor.math._dot": PRIVATE,
+}
+"""A part of what a test says, and the reason."""
+
+INTERNAL: tuple[ExplainedDifference, ...] = tuple(
+    difference("tests/*", name, reason) for name, reason in NAMES.items()
+)
+EXPLAINED: tuple[ExplainedDifference, ...] = ()

@@ -1,0 +1,65 @@
+"""Tests of loops and random variables that differ for a reason."""
+
+from __future__ import annotations
+
+from explanations.difference import difference
+from pytensor_tests.explained import ExplainedDifference
+
+_COUNTS = "it counts the loops of a compiled graph, or their outputs"
+_STORED = "it looks into the data structures behind PyTensor's Scan"
+_MERGE = "loops of one length are not merged into one"
+_DTYPES = "a ScalarLoop keeps its dtypes: what it is applied to is cast"
+
+INTERNAL: tuple[ExplainedDifference, ...] = (
+    difference("tests/scan/*", "pytensor.scan.rewriting.", "it asks for one of PyTensor's own rewrites"),
+    difference("tests/scan/rewriting/test_trace.py::*", "Freezing a graph", _STORED),
+    difference("tests/scan/rewriting/test_trace.py::*", "isinstance(10, Constant)", _STORED),
+    difference("tests/scan/rewriting/test_trace.py::*", "not enough values to unpack", _STORED),
+    difference("tests/scan/rewriting/test_trace.py::*test_while_scan_map", "assert array([0.])", _STORED),
+    difference("tests/scan/rewriting/test_push_out.py::*", "inner_outputs", _STORED),
+    difference(
+        "tests/scan/rewriting/test_inplace.py::*", "output 0 has inplace", "it asks what is overwritten"
+    ),
+    difference(
+        "tests/scalar/test_loop.py::test_elemwise_inplace*", "assert {}", "it asks what is overwritten"
+    ),
+    difference("tests/scan/test_basic.py::test_single_step_untraced_sit_sot", "'used'", _STORED),
+)
+
+EXPLAINED: tuple[ExplainedDifference, ...] = (
+    difference("tests/scan/rewriting/test_merge.py::*", "count_scans", _MERGE),
+    difference("tests/scan/rewriting/test_push_out.py::*", "assert", _COUNTS),
+    difference(
+        "tests/scan/rewriting/test_inplace.py::*",
+        "is needed: found",
+        "a state has no buffer of all its steps",
+    ),
+    difference(
+        "tests/scan/rewriting/test_io.py::*", "steps are to be done", "too few rows are refused at once"
+    ),
+    difference("tests/scan/test_basic.py::*", "allow_gc", "results are freed by reference counts"),
+    difference("tests/scan/test_basic.py::*connection_pattern*", "", "a loop has no inputs for its buffers"),
+    difference(
+        "tests/scan/test_basic.py::test_inconsistent_broadcast_error", "", "the engine has that gradient"
+    ),
+    difference(
+        "tests/scan/test_basic.py::test_missing_input_error", "", "the function refuses it, not the loop"
+    ),
+    difference("tests/scalar/test_loop.py::test_inner_*", "float16", _DTYPES),
+    difference("tests/scalar/test_loop.py::test_rebuild_dtype", "DID NOT RAISE", _DTYPES),
+    difference("tests/scalar/test_loop.py::test_same_out_as_inp_error", "", "a state may become another one"),
+    difference(
+        "tests/scalar/test_math.py::test_scalarloop_grad_mixed_dtypes*",
+        "",
+        "the loop is within an elementwise Op",
+    ),
+    difference(
+        "tests/tensor/random/test_basic.py::test_rebuild",
+        "(50,)",
+        "a known length is a constant from the start",
+    ),
+    difference(
+        "tests/tensor/test_optimize.py::*", "theta.owner", "a number is the tensor that it comes from"
+    ),
+    difference("tests/tensor/test_optimize.py::*", "StrType", "programs hold tensors and generators only"),
+)
