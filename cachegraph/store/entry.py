@@ -46,12 +46,13 @@ class Artifact(NamedTuple):
 
 class Hit(NamedTuple):
     """An entry found and checked: its payload, its blobs (name -> digest in hexadecimal), its build cost, and
-    the tier that had it, empty for the local one."""
+    the tier that had it, empty for the local one. A hit on a server has the `file` that it was read from."""
 
     payload: bytes
     blobs: Mapping[str, str]
     seconds: Mapping[str, float]
     tier: str = ""
+    file: bytes | None = None
 
 
 class Miss(NamedTuple):
@@ -75,6 +76,21 @@ class Miss(NamedTuple):
 
     reason: str
     detail: str
+
+
+class Origin(NamedTuple):
+    """The publisher of an entry, as its signed file says: `description` is that part of the file.
+
+    `writer` is the user and the host, `release` that of cachegraph. Signer and signature are zeros if
+    nobody signed.
+    """
+
+    signer: bytes
+    signature: bytes
+    writer: str
+    release: str
+    description: bytes
+    encoding: bytes
 
 
 class NearKey(NamedTuple):

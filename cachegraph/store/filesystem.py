@@ -1,4 +1,5 @@
-"""Kinds of file systems, by the type that statfs returns; trying locks proves nothing.
+"""Kinds of file systems, by the type that statfs returns on Linux, and by what psutil lists elsewhere;
+trying locks proves nothing.
 
 SQLite in WAL mode is correct only if all its users share one kernel. A type that is not known to be
 local is treated as a network file system.
@@ -8,6 +9,7 @@ from __future__ import annotations
 
 import os
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 from cachegraph.named_tuples import NamedTuple
@@ -64,6 +66,8 @@ class FileSystem(NamedTuple):
 def file_system(path: Path) -> FileSystem:
     """Return the kind of file system of `path`, or of its nearest existing parent. Never raises."""
     try:
+        if sys.platform != "linux":
+            return _listed(_existing(path))
         number = _statfs_type(_existing(path))
     except OSError as error:
         return FileSystem(f"unknown ({error})", False)
@@ -78,6 +82,25 @@ def _existing(path: Path) -> Path:
     while not os.path.exists(path) and path != path.parent:
         path = path.parent
     return path
+
+
+def _listed(path: Path) -> FileSystem:
+    """Return the local file system that holds `path`, or an unknown one. Raises OSError.
+
+    Of a mount only the option `local` is believed (macOS, BSD): others are not even looked at, since a file
+    system whose server is away would block. Links between volumes of macOS make prefixes of paths
+    meaningless, so devices are compared.
+    """
+    try:
+        from psutil import disk_partitions
+    except ImportError:
+        return FileSystem("unknown (psutil is not installed)", False)
+    device = os.stat(path).st_dev
+    for mount in disk_partitions(all=True):
+        with suppress(OSError):
+            if "local" in mount.opts.split(",") and os.stat(mount.mountpoint).st_dev == device:
+                return FileSystem(mount.fstype, True)
+    return FileSystem("unknown (no local one)", False)
 
 
 def _statfs_type(path: Path) -> int:

@@ -7,6 +7,7 @@
     <directory>/v1/locks/<name>.lock       the lock for building that key or reading that blob (node_lock.py)
     <directory>/v1/locks/<key>.unkept      a mark: the last build could not be stored (unkept.py)
     <directory>/v1/damaged/*               the quarantine of damaged payloads, entries and blobs
+    <directory>/v1/revocations             what was done about revocation lists (revocation/node.py)
     <directory>/v1/uses*                   the use log (use_log/writing.py)
     <directory>/.clearing-*                a store being removed
 
@@ -15,6 +16,7 @@ and in a directory that is shared, or lies on a network file system:
     <directory>/v1/e/kk/<key>              an entry (entry_file.py), kk being the first two digits of its key
     <directory>/v1/b/hh/<digest>           a blob
     <directory>/v1/?/??/.tmp-*             an entry or a blob being written
+    <directory>/v1/r/<signer>              what that signer has revoked (revocation/list_file.py)
     <directory>/v1/l/kk/<key>.<number>     the lease for building that key (lease.py)
     <directory>/v1/l/kk/<key>.unkept       a mark: the last build could not be stored (lease.py)
     <directory>/v1/u/<node>-<uid>*         the use log of a user on a node (use_log/writing.py)
@@ -44,6 +46,8 @@ _ENTRIES = "e"
 _BLOBS = "b"
 ENTRIES = f"{STORE_VERSION}/{_ENTRIES}"
 """The folder of all entries, relative to the shared directory."""
+REVOCATIONS = f"{STORE_VERSION}/r"
+"""The folder of all revocation lists, relative to the shared directory."""
 LEASES = f"{STORE_VERSION}/l"
 """The folder of all leases, relative to the shared directory."""
 _HEXADECIMAL = frozenset("0123456789abcdef")
@@ -59,6 +63,7 @@ class Layout:
         self.blobs = self.root / "blobs"
         self.locks = self.root / "locks"
         self.uses = self.root / "uses"
+        self.revocations = self.root / "revocations"
         self.damaged = self.root / "damaged"
 
     def lock(self, name: str) -> Path:
@@ -79,6 +84,7 @@ class SharedLayout:
         self.entries = self.root / _ENTRIES
         self.blobs = self.root / _BLOBS
         self.leases = directory / LEASES
+        self.revocations = directory / REVOCATIONS
         self.uses = self.root / "u"
         self.damaged = self.root / "damaged"
 
@@ -113,6 +119,11 @@ def lease_place(key_hex: str) -> str:
     return f"{LEASES}/{key_hex[:2]}/{_checked(key_hex)}"
 
 
+def revocation_place(signer: bytes) -> str:
+    """Return the path of the revocation list of a public key, relative to the shared directory."""
+    return f"{REVOCATIONS}/{signer.hex()}"
+
+
 def _checked(key_hex: str) -> str:
     if not is_key(key_hex):
         raise ValueError(f"naming a file: a key has 32 hexadecimal digits, got {key_hex!r}")
@@ -138,6 +149,11 @@ def is_blob(name: str) -> bool:
 def is_older_blob(name: str) -> bool:
     """Return True if `name` is a blob's name of a release before HASH_VERSION 2."""
     return len(name) == 32 and _HEXADECIMAL.issuperset(name)
+
+
+def is_signer(name: str) -> bool:
+    """Return True if `name` is a public key in hexadecimal, the name of a revocation list."""
+    return len(name) == 64 and _HEXADECIMAL.issuperset(name)
 
 
 def unique_name(prefix: str) -> str:

@@ -13,7 +13,7 @@ from typing import Any, Protocol
 from cachegraph.key import CacheKey
 from cachegraph.named_tuples import NamedTuple
 from cachegraph.store.activity import Batch
-from cachegraph.store.entry import Artifact, Entry, Hit, Miss, NearKey
+from cachegraph.store.entry import Artifact, Entry, Hit, Miss, NearKey, Origin
 
 LARGEST_HOLDER = 4096
 """Bytes of the file in which a holder describes itself. A larger file was written by somebody else."""
@@ -35,11 +35,13 @@ class Store(Protocol):
     def get_many(self, keys: Sequence[CacheKey]) -> Sequence[Hit | Miss]:
         """Return what `get` returns for each of `keys`, in their order, found together. Never raises."""
 
-    def put(self, key: CacheKey, artifact: Artifact, load_seconds: float = 0.0) -> None:
+    def put(
+        self, key: CacheKey, artifact: Artifact, load_seconds: float = 0.0, origin: Origin | None = None
+    ) -> None:
         """Publish `artifact` under `key` in one step, replacing the old entry.
 
-        `load_seconds` is how long loading it took. Raises sqlite3.Error and OSError when writing fails, and
-        ValueError if the artifact cannot be stored.
+        `load_seconds` is how long loading it took; a copy has its `origin`, whose signature it keeps. Raises
+        sqlite3.Error and OSError when writing fails, and ValueError if the artifact cannot be stored.
         """
 
     def read_blob(self, digest_hex: str) -> bytes | None:
@@ -169,7 +171,9 @@ class NoStore:
         """Return the reason why there is no cache, for each key."""
         return [self.why] * len(keys)
 
-    def put(self, key: CacheKey, artifact: Artifact, load_seconds: float = 0.0) -> None:
+    def put(
+        self, key: CacheKey, artifact: Artifact, load_seconds: float = 0.0, origin: Origin | None = None
+    ) -> None:
         """Raise OSError: there is no directory to write to."""
         raise OSError(f"storing {key.hex}: {self.why.detail}")
 

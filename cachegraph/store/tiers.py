@@ -10,8 +10,9 @@ are:
     either                  then the shared store in CACHEGRAPH_SHARED_DIR, if that is set
                             then each server of CACHEGRAPH_REMOTE, in that order (remote/)
 
-CACHEGRAPH_TRUST applies to shared stores; a local store always belongs to this user alone. So if
-several users share CACHEGRAPH_DIR itself, it is treated as if it were on a network file system.
+CACHEGRAPH_TRUST applies to shared stores, and its keys to what was copied from them; a local store
+always belongs to this user alone. So if several users share CACHEGRAPH_DIR itself, it is treated as if
+it were on a network file system.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from cachegraph.forking import momentary_lock
 from cachegraph.key import CacheKey
 from cachegraph.named_tuples import NamedTuple
 from cachegraph.store.activity import Batch
-from cachegraph.store.entry import Artifact, Entry, Hit, Miss, NearKey
+from cachegraph.store.entry import Artifact, Entry, Hit, Miss, NearKey, Origin
 from cachegraph.store.filesystem import FileSystem, file_system
 from cachegraph.store.local.store import LocalStore
 from cachegraph.store.trust import PRIVATE, Trust
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from cachegraph.remote_url import RemoteURL
     from cachegraph.store.protocol import Claim, Store
     from cachegraph.store.remote.store import RemoteStore
+    from cachegraph.store.revocation.reading import Revocations
     from cachegraph.store.shared.near_blobs import NearBlobs
     from cachegraph.store.shared.store import SharedStore
 
@@ -69,14 +71,17 @@ class TieredStore:
         for store in self.shared:
             shared = store.get(key)
             if isinstance(shared, Hit):
+                hit = shared._replace(tier=store.location)
                 with self._lock:
-                    self._to_copy[key] = shared
-                return shared._replace(tier=store.location)
+                    self._to_copy[key] = hit
+                return hit._replace(file=None)
             # Damage says more than absence; of two absences the index says more: it remembers evictions.
             found = found if shared.reason == "never-seen" else shared
         return found
 
-    def put(self, key: CacheKey, artifact: Artifact, load_seconds: float = 0.0) -> None:
+    def put(
+        self, key: CacheKey, artifact: Artifact, load_seconds: float = 0.0, origin: Origin | None = None
+    ) -> None:
         """Publish `artifact` in every tier that this user may write, even if some of them fail.
 
         Raises the error of the last tier that failed.
@@ -84,7 +89,7 @@ class TieredStore:
         failure: Exception | None = None
         for store in self._written:
             try:
-                store.put(key, artifact, load_seconds)
+                store.put(key, artifact, load_seconds, origin)
             except Exception as error:  # the next tier is on another disk
                 failure = error
         if failure is not None:
@@ -127,9 +132,15 @@ class TieredStore:
         """
         with self._lock:
             hits, self._to_copy = self._to_copy, {}
+        checks = [store.check for store in self.shared if store.check is not None]
+        if hits:
+            for check in checks:  # what was revoked since it was read is not copied
+                check.refresh()
         for key, hit in hits.items():
             if not isinstance(self.local.get(key), Hit):  # else another process of this node was first
                 self._copy(key, hit)
+        for check in checks:
+            check.settle()
         return self._add_to_all(batch)
 
     def _add_to_all(self, batch: Batch) -> bool:
@@ -152,13 +163,16 @@ class TieredStore:
         self.local.close()
 
     def _copy(self, key: CacheKey, hit: Hit) -> None:
-        file = next((file for store in self.shared if (file := store.renew(key)) is not None), None)
+        found = (store.renew(key, hit.file) for store in self.shared if store.location == hit.tier)
+        file = next(found, None)
+        if file is None or not file.holds(hit):  # it is gone, was revoked, or was exchanged
+            return
         blobs = {name: self.read_blob(digest) for name, digest in hit.blobs.items()}
         sound = {name: content for name, content in blobs.items() if content is not None}
         if len(sound) < len(blobs):  # a copy would lack forever what somebody may write again
             return
-        summary, references = ("", ()) if file is None else (file.entry.summary, file.references)
-        self.local.put(key, Artifact(hit.payload, sound, hit.seconds, summary, references))
+        copy = Artifact(hit.payload, sound, hit.seconds, file.entry.summary, file.references)
+        self.local.put(key, copy, origin=file.origin)
 
 
 class Tier(NamedTuple):
@@ -172,7 +186,8 @@ class Tier(NamedTuple):
 class Placement(NamedTuple):
     """The tiers of a cache; `notice` is logged once, unless empty: the index is elsewhere.
 
-    `remotes` come last; `signed` says whose entries are believed there.
+    `remotes` come last; `signed` says whose entries are believed there. With `signers`, copies of entries of
+    others do not count either: their user has named whom to believe.
     """
 
     local: Tier
@@ -180,6 +195,7 @@ class Placement(NamedTuple):
     notice: str
     remotes: tuple[RemoteURL, ...] = ()
     signed: Trust | None = None
+    signers: frozenset[bytes] | None = None
 
     @property
     def given(self) -> Path:
@@ -196,26 +212,40 @@ class Placement(NamedTuple):
 
         With `keeps`, shared blobs are copied to this node when they are first read. Does not access the disk.
         """
-        local = LocalStore(self.local.directory, max_size)
+        local = LocalStore(self.local.directory, max_size, self.signers)
         if not self.shared and not self.remotes:
             return local
         from cachegraph.store.shared.near_blobs import NearBlobs  # most caches have no shared tier
         from cachegraph.store.shared.store import SharedStore
 
-        near = NearBlobs(local) if keeps else None
+        near, revocations = NearBlobs(local) if keeps else None, self._revocations(local, keeps)
         shared = [
-            SharedStore(tier.directory, not tier.file_system.local, tier.trust, near) for tier in self.shared
+            SharedStore(tier.directory, not tier.file_system.local, tier.trust, near, revocations)
+            for tier in self.shared
         ]
-        return TieredStore(local, (*shared, *self._remote_stores(local, near)))
+        return TieredStore(local, (*shared, *self._remote_stores(local, near, revocations)))
 
-    def _remote_stores(self, local: LocalStore, near: NearBlobs | None) -> Iterator[RemoteStore]:
+    def _revocations(self, local: LocalStore, keeps: bool) -> Revocations | None:
+        """Return what the trusted signers have revoked, for all tiers whose entries are signed."""
+        signed = self.signed or next(
+            (tier.trust for tier in self.shared if tier.trust.signers is not None), None
+        )
+        if signed is None or signed.signers is None:
+            return None
+        from cachegraph.store.revocation.reading import Revocations  # most caches have no signed tier
+
+        return Revocations(signed.signers, local.revocations() if keeps else None, keeps)
+
+    def _remote_stores(
+        self, local: LocalStore, near: NearBlobs | None, revocations: Revocations | None
+    ) -> Iterator[RemoteStore]:
         for url in self.remotes:
             assert self.signed is not None
             from cachegraph.store.remote.breaker import Breaker  # most caches have no remote
             from cachegraph.store.remote.opening import open_files
             from cachegraph.store.remote.store import RemoteStore
 
-            yield RemoteStore(Breaker(open_files(url)), self.signed, near, local.use_log)
+            yield RemoteStore(Breaker(open_files(url)), self.signed, near, local.use_log, revocations)
 
 
 def place(
@@ -225,7 +255,7 @@ def place(
     remotes: tuple[RemoteURL, ...] = (),
 ) -> Placement:
     """Return the tiers for these settings. Never raises."""
-    found = _place(directory, shared_directory, trust)
+    found = _place(directory, shared_directory, trust)._replace(signers=Trust.of(trust).signers)
     if not remotes:
         return found
     return found._replace(remotes=remotes, signed=Trust.on_servers(trust))
@@ -233,7 +263,7 @@ def place(
 
 def _place(directory: Path, shared_directory: Path | None, trust: str) -> Placement:
     has_other = shared_directory not in (None, directory)
-    is_private = has_other or (shared_directory is None and trust.startswith("signed:"))
+    is_private = has_other or (shared_directory is None and trust.partition(":")[0] == "signed")
     given = Tier(directory, file_system(directory), Trust.of(PRIVATE if is_private else trust))
     others = () if shared_directory is None or not has_other else (_tier(shared_directory, trust),)
     if given.file_system.local and not given.trust.shared:

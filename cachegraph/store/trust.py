@@ -7,6 +7,7 @@ private             this user                           0700, 0600
 published[:UID]     that user, or this one              0755, 0644
 group:KEY,KEY..     the holders of one of these keys    2770, 0640
 signed:KEY,KEY..    they, and the holder of this user's  0755, 0644
+signed              those of the user's trust list       0755, 0644          (trusted_signers.py)
 
 private, published: nobody else can write to the directories, and the owner of a file decides. Root
 is trusted too: root can run code without a cache. Owner and mode are read from the open descriptor;
@@ -34,7 +35,6 @@ from __future__ import annotations
 import errno
 import os
 import stat
-from collections.abc import Sequence
 from pathlib import Path
 
 from cachegraph.errors import NoDirectoryError
@@ -82,7 +82,7 @@ class Trust(NamedTuple):
         """Return the policy of a valid value of CACHEGRAPH_TRUST."""
         policy, _, listed = setting.partition(":")
         if policy in _SIGNED:
-            return cls._of_signers(policy, listed.split(","))
+            return cls._of_signers(policy, listed)
         writer = int(listed) if listed else os.geteuid()
         owners = frozenset((writer, os.geteuid(), _ROOT))
         return cls(policy, owners, None, *_MODES[policy], writer == os.geteuid())
@@ -91,18 +91,20 @@ class Trust(NamedTuple):
     def on_servers(cls, setting: str) -> Trust:
         """Return the policy for servers, where a signature alone tells who wrote an entry.
 
-        The keys that a valid value of CACHEGRAPH_TRUST lists are trusted, or else this user's own.
+        The keys that a valid value of CACHEGRAPH_TRUST names are trusted, or else this user's own.
         """
         policy, _, listed = setting.partition(":")
-        return (
-            cls._of_signers(policy, listed.split(",")) if policy in _SIGNED else cls._of_signers("signed", ())
-        )
+        if policy in _SIGNED:
+            return cls._of_signers(policy, listed)
+        own = _own_signer()
+        return cls("signed", None, own, *_MODES["signed"], bool(own))
 
     @classmethod
-    def _of_signers(cls, policy: str, listed: Sequence[str]) -> Trust:
+    def _of_signers(cls, policy: str, listed: str) -> Trust:
         from cachegraph.store.signing import public_key  # no other policy needs it
 
-        own, signers = _own_signer(), frozenset(map(public_key, listed))
+        own = _own_signer()
+        signers = frozenset(map(public_key, listed.split(","))) if listed else _trusted_signers()
         trusted = signers | own if policy == "signed" else signers
         return cls(policy, None, trusted, *_MODES[policy], bool(own & trusted))
 
@@ -129,6 +131,16 @@ def _own_signer() -> frozenset[bytes]:
     except (OSError, NoDirectoryError):
         own = None
     return frozenset() if own is None else frozenset((own,))
+
+
+def _trusted_signers() -> frozenset[bytes]:
+    """Return the keys of the trust list; none if it cannot be used, which `cachegraph doctor` explains."""
+    from cachegraph.store.trusted_signers import trusted_signers
+
+    try:
+        return frozenset(signer.key for signer in trusted_signers())
+    except (OSError, NoDirectoryError):
+        return frozenset()
 
 
 PRIVATE = "private"

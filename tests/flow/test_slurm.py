@@ -38,7 +38,16 @@ def test_an_array_that_starts_at_once_on_an_empty_directory_builds_each_key_once
 
 @pytest.mark.slow
 @pytest.mark.stress
+def test_nodes_that_share_only_a_database_and_a_bucket_build_each_key_once() -> None:
+    summary = run_array("--share=site")
+    assert summary["built"] == summary["keys"], summary
+    assert summary["keys"]["function"] == 1
+    assert summary["left behind"] == []
+
+
+@pytest.mark.slow
+@pytest.mark.stress
 def test_where_nodes_see_with_a_delay_what_others_wrote_every_task_is_right_and_hardly_any_builds() -> None:
-    summary = run_array("--sshfs")
+    summary = run_array("--share=sshfs")
     assert summary["keys"]["function"] == 1
     assert sum(summary["built"].values()) <= 2 * sum(summary["keys"].values()), summary

@@ -101,7 +101,12 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, help="cases in random order until then, at least one")
     parser.add_argument("--only", default="", help="only cases whose line contains this")
     arguments = parser.parse_args()
-    chosen = [case for case in cases() if arguments.only in str(case) and not _lacking(case)]
+    named = [case for case in cases() if arguments.only in str(case)]
+    if not named:
+        parser.error(
+            f"no case's line contains {arguments.only!r}; the kinds of servers are {', '.join(KINDS)}"
+        )
+    chosen = [case for case in named if not _lacking(case)]
     if arguments.seconds is not None:
         random.shuffle(chosen)
     begin, faults, done = time.monotonic(), 0, 0

@@ -14,6 +14,11 @@ has the lease, so no two processes can both believe that they removed the same o
 behind blocks nobody for longer than `ttl`. The content has no version: if it cannot be read, time
 alone decides.
 
+Between listing and creating, others may release and begin again with generation 1. So that two
+generations never have holders at once, a process that succeeds a dead lease reads it again
+and gives up if it changed; a released lease is not succeeded, but the files are listed again; and
+files are removed from the lowest generation upwards.
+
 An interrupt may end a call between any two steps: a lease notes each file before it creates it, and
 `release`, or dropping the lease, removes it.
 """
@@ -40,7 +45,7 @@ from cachegraph.store.trust import Untrusted
 TTL = 10.0
 _BEATS_PER_TTL = 5
 _BEAT_DIGITS = 9
-_GENERATIONS_TRIED = 4
+_TRIES = 8
 _LONGEST_NUMBER = 10
 _UNKEPT = "unkept"
 
@@ -113,18 +118,24 @@ class Lease:
 
         Raises OSError if the file cannot be created, and Unkept if the mark is present.
         """
-        ends = self._files.ends()
-        if _UNKEPT in ends:
-            raise Unkept(self._files.place(_UNKEPT))
-        generation = max(_generations(ends), default=0)
-        holder = self._living(generation) if generation else None
-        for _ in range(_GENERATIONS_TRIED):
+        released = shown = 0
+        for _ in range(_TRIES):
+            last = max(self._last(), shown)
+            try:
+                holder = self._living(last) if last > shown else None
+                if holder is None and self._begin(last + 1):
+                    if last == shown or self._is_dead_still(last):
+                        return None
+                    self._give_up()
+                elif holder is None:
+                    last += 1
+                    holder = self._living(last)
+            except FileNotFoundError:
+                # Released since it was listed. A network client that lists it again shows an old state.
+                released, shown = last, last if last == released else shown
+                continue
             if holder is not None:
                 return holder
-            generation += 1
-            if self._begin(generation):
-                return None
-            holder = self._living(generation)
         return Holder()
 
     def wait(self, seconds: float) -> None:
@@ -156,12 +167,18 @@ class Lease:
             return
         held.pulse.remove(held)
         with suppress(OSError):
-            held.remove()
             if held.generation > 1:  # the first has succeeded nobody
-                for generation in _generations(self._files.ends()):
-                    if generation < held.generation:
-                        self._files.remove(str(generation))
+                self._remove_below(held.generation)
+            held.remove()
         self._held = None
+
+    def _give_up(self) -> None:
+        """Remove the generation that this process has just created, and no other."""
+        held, self._held = self._held, None
+        if held is not None:
+            held.pulse.remove(held)
+            with suppress(OSError):
+                held.remove()
 
     def beat(self) -> None:
         """Count the beat up if this process holds the lease."""
@@ -173,15 +190,20 @@ class Lease:
         """Return the seconds between two beats of a holder."""
         return self._ttl / _BEATS_PER_TTL
 
-    def _living(self, generation: int) -> Holder | None:
-        """Return the holder of that generation, or None if it is dead.
+    def _last(self) -> int:
+        """Return the highest generation that is listed, or 0. Raises Unkept and OSError."""
+        ends = self._files.ends()
+        if _UNKEPT in ends:
+            raise Unkept(self._files.place(_UNKEPT))
+        return max(_generations(ends), default=0)
 
-        It also counts as dead if the file was removed although the client still lists it, or if no
-        holder can have written it (too large, untrusted).
+    def _living(self, generation: int) -> Holder | None:
+        """Return the holder of that generation, or None if it is dead. Raises FileNotFoundError.
+
+        It also counts as dead if no holder can have written it (too large, untrusted).
         """
-        try:
-            content = self._files.read(str(generation))
-        except (FileNotFoundError, Oversized, Untrusted):
+        content = self._content(generation)
+        if content is None:
             return None
         now = self._clock()
         if self._seen is None or self._seen[:2] != (generation, content):
@@ -194,6 +216,28 @@ class Lease:
             return None if gone else Holder.from_document(document)
         except (KeyError, TypeError, ValueError, OverflowError, RecursionError):  # half written: wait for ttl
             return Holder()
+
+    def _is_dead_still(self, generation: int) -> bool:
+        """Return True if that generation, which this process succeeds, is as it was when it was judged."""
+        try:
+            content = self._content(generation)
+        except FileNotFoundError:
+            return False
+        return content is None or (self._seen is not None and self._seen[:2] == (generation, content))
+
+    def _content(self, generation: int) -> bytes | None:
+        """Return the file of a generation, or None if no holder can have written it."""
+        try:
+            return self._files.read(str(generation))
+        except (Oversized, Untrusted):
+            return None
+
+    def _remove_below(self, generation: int) -> None:
+        """Remove the files of lower generations, if they are there, upwards."""
+        for lower in sorted(_generations(self._files.ends())):
+            if lower < generation:
+                with suppress(FileNotFoundError):
+                    self._files.remove(str(lower))
 
     def _begin(self, generation: int) -> bool:
         """Create that generation; return False if another process was first. Raises OSError."""
@@ -235,6 +279,8 @@ class _Generation:
             "beat": "",
         }
         self._beats = 0
+        self._removed = False
+        self._writing = threading.Lock()  # a beat meanwhile would create the removed file again
 
     def make(self) -> bool:
         """Create the file; return False if another process was first. Raises OSError."""
@@ -242,15 +288,18 @@ class _Generation:
 
     def beat(self) -> None:
         """Count the beat up in the file; do nothing if the file was removed meanwhile."""
-        self._beats += 1
-        with suppress(OSError):
-            self._files.replace(self._end, self._content())
+        with self._writing, suppress(OSError):
+            if not self._removed:
+                self._beats += 1
+                self._files.replace(self._end, self._content())
 
     def remove(self) -> None:
         """Remove the file if this process wrote it or nobody has written to it yet. Raises OSError."""
-        content = self._files.read(self._end)
-        if not content or self._is_own(content):
-            self._files.remove(self._end)
+        with self._writing:
+            self._removed = True
+            content = self._files.read(self._end)
+            if not content or self._is_own(content):
+                self._files.remove(self._end)
 
     def _is_own(self, content: bytes) -> bool:
         with suppress(ValueError, RecursionError):

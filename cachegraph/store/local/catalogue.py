@@ -1,17 +1,17 @@
-"""Listing the index for the commands, through SQLAlchemy. Compiling processes do not import this module."""
+"""Listing the index for the commands. Compiling processes do not import this module."""
 
 from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from math import isfinite
 from typing import Any
-
-from sqlalchemy import Select
 
 from cachegraph.named_tuples import NamedTuple
 from cachegraph.store.entry import ALL_LEVELS, BlobReference, Entry, check_entry
-from cachegraph.store.local import schema
+from cachegraph.store.local import queries
 from cachegraph.store.local.database import Database
 
 
@@ -26,8 +26,8 @@ class KeptMiss(NamedTuple):
     encoding: bytes | None
 
 
-_ROWS_AT_ONCE = 500
 _DIGITS = 32  # of a key
+_ENTRY_FIELDS = queries.ENTRY_COLUMNS.split(", ")
 
 
 class Catalogue:
@@ -38,27 +38,51 @@ class Catalogue:
 
     def scan(self) -> list[Entry]:
         """Return every entry, the least recently used first."""
-        return [entry_of(row) for row in self._rows(schema.SELECT_ENTRIES, {})]
+        return [entry_of(row) for row in self._rows(queries.SELECT_ENTRIES, {})]
 
     def listed(
         self, order: str, most: int | None, unreadable: Callable[[str], None], levels: str = ALL_LEVELS
     ) -> Iterator[Entry]:
-        """Yield the first `most` entries (None: all) of `levels` in `order`, a name in schema.ORDERS.
+        """Yield the first `most` entries (None: all) of `levels` in `order`, a name in queries.SELECT_LISTED.
 
         Rows are read on demand. `unreadable` is called with the fault of each damaged row, which is
         skipped.
         """
         try:
             with self._database.reading() as connection:
-                streamed = connection.execution_options(yield_per=_ROWS_AT_ONCE)
                 given = {"levels": levels, "most": -1 if most is None else most}
-                for row in streamed.execute(schema.SELECT_LISTED[order], given):
+                for row in connection.execute(queries.SELECT_LISTED[order], given):
                     try:
                         entry = entry_of(row)
                     except sqlite3.DataError as error:
                         unreadable(str(error))
                         continue
                     yield entry
+        except FileNotFoundError:
+            return
+
+    def made_since(self, since: float, most: int) -> tuple[set[bytes], list[Entry]]:
+        """Return the key digests of the entries made since, and the `most` that took longest to build."""
+        digests = {digest for (digest,) in self._rows(queries.SELECT_MADE_SINCE, {"since": since})}
+        return digests, self._sound(queries.SELECT_LONGEST_MADE_SINCE, {"since": since, "most": most})
+
+    def used_since(self, since: float, most: int) -> tuple[int, list[Entry]]:
+        """Return how many entries were used since then, and the `most` that took longest to load."""
+        counts = [count for (count,) in self._rows(queries.COUNT_USED_SINCE, {"since": since})]
+        return sum(counts), self._sound(queries.SELECT_LONGEST_USED_SINCE, {"since": since, "most": most})
+
+    def costs(self) -> Iterator[tuple[bytes, int, float]]:
+        """Yield the key digest of every entry, its size, and the seconds that a hit saves.
+
+        Much faster than entries, and in no memory. Raises sqlite3.DataError for a row that says nonsense.
+        """
+        try:
+            with self._database.reading() as connection:
+                for digest, size, built, loaded in connection.execute(queries.SELECT_COSTS):
+                    types = type(digest), type(size), type(built), type(loaded)
+                    if types != (bytes, int, float, float) or not isfinite(built - loaded):
+                        raise sqlite3.DataError(f"reading the index: {size!r} bytes took {built!r} seconds")
+                    yield digest, size, built - loaded
         except FileNotFoundError:
             return
 
@@ -71,53 +95,61 @@ class Catalogue:
             "last": bytes.fromhex(prefix.ljust(_DIGITS, "f")),
         }
         most = -1 if most is None else most
-        return [entry_of(row) for row in self._rows(schema.SELECT_ENTRIES_BETWEEN, {**bounds, "most": most})]
+        return [entry_of(row) for row in self._rows(queries.SELECT_ENTRIES_BETWEEN, {**bounds, "most": most})]
 
     def encoding(self, digest: bytes) -> bytes | None:
         """Return the stored encoding of a key, compressed with zlib, or None."""
-        for row in self._rows(schema.SELECT_ENCODING, {"key": digest}):
+        for row in self._rows(queries.SELECT_ENCODING, {"key": digest}):
             return bytes(row[0])
         return None
 
     def references_of(self, digest: bytes) -> list[BlobReference]:
         """Return the blob references of one entry, in order of name."""
-        rows = self._rows(schema.SELECT_REFERENCES_OF, {"key": digest})
+        rows = self._rows(queries.SELECT_REFERENCES_OF, {"key": digest})
         return [BlobReference(name, blob.hex(), size) for name, blob, size in rows]
 
     def misses(self, most: int) -> list[KeptMiss]:
         """Return the latest misses, those of functions first; an index of an older release may have none."""
-        return self._misses(schema.SELECT_MISSES, {"most": most})
+        return self._misses(queries.SELECT_MISSES, {"most": most})
 
     def find_misses(self, prefix: str) -> list[KeptMiss]:
         """Return the remembered misses of keys that start with `prefix` (lower-case hexadecimal)."""
-        return self._misses(schema.SELECT_MISSES_BY_PREFIX, {"prefix": prefix})
+        return self._misses(queries.SELECT_MISSES_BY_PREFIX, {"prefix": prefix})
 
     def entry_references_of(self, digest: bytes) -> list[bytes]:
         """Return the key digests of the entries that one entry refers to."""
         if not self._database.has_table("reference"):
             return []
-        return [other for _, other in self._rows(schema.SELECT_ENTRY_REFERENCES_OF, {"key": digest})]
+        return [other for _, other in self._rows(queries.SELECT_ENTRY_REFERENCES_OF, {"key": digest})]
 
     def entry_references(self) -> list[tuple[bytes, bytes]]:
         """Return (key digest, key digest of an entry it refers to, there or not) for every such reference."""
-        return [(digest, other) for digest, other in self._rows(schema.SELECT_ENTRY_REFERENCES, {})]
+        return [(digest, other) for digest, other in self._rows(queries.SELECT_ENTRY_REFERENCES, {})]
 
-    def _misses(self, statement: Select[*tuple[Any, ...]], parameters: dict[str, object]) -> list[KeptMiss]:
+    def _misses(self, statement: str, parameters: Mapping[str, object]) -> list[KeptMiss]:
         if not self._database.has_table("miss"):
             return []
-        return [KeptMiss(**row._mapping) for row in self._rows(statement, parameters)]
+        return [KeptMiss(*row) for row in self._rows(statement, parameters)]
 
-    def _rows(self, statement: Select[*tuple[Any, ...]], parameters: dict[str, object]) -> Sequence[Any]:
+    def _sound(self, statement: str, parameters: Mapping[str, object]) -> list[Entry]:
+        """Return the entries of those rows that are what was written."""
+        found = []
+        for row in self._rows(statement, parameters):
+            with suppress(sqlite3.DataError):
+                found.append(entry_of(row))
+        return found
+
+    def _rows(self, statement: str, parameters: Mapping[str, object]) -> Sequence[Any]:
         try:
             with self._database.reading() as connection:
-                return connection.execute(statement, parameters).all()
+                return connection.execute(statement, parameters).fetchall()
         except FileNotFoundError:
             return []
 
 
-def entry_of(row: Any) -> Entry:
-    """Return the entry in a row with the columns of `schema.SELECT_ENTRIES`. Raises sqlite3.DataError."""
-    values = dict(row._mapping)
+def entry_of(row: Sequence[Any]) -> Entry:
+    """Return the entry in a row of ENTRY_COLUMNS. Raises sqlite3.DataError."""
+    values = dict(zip(_ENTRY_FIELDS, row, strict=True))
     try:
         seconds = json.loads(values["seconds"])
         entry = Entry(**{**values, "seconds": {str(step): float(cost) for step, cost in seconds.items()}})

@@ -14,11 +14,11 @@ import os
 import sqlite3
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from weakref import WeakSet
+from weakref import WeakSet, finalize
 
 from cachegraph.forking import PausableLock, Rank, pause_at_forks
 from cachegraph.store.failures import IndexDamaged, UnsharedIndex, is_damage, is_moved, is_suspicious
@@ -26,8 +26,6 @@ from cachegraph.store.local.connections import is_immutable, open_for_reading, o
 from cachegraph.store.paths import Identity, identity
 
 if TYPE_CHECKING:
-    import sqlalchemy
-
     from cachegraph.store.local.salvage import Replacement
 
 MOST_IDLE = 4
@@ -107,14 +105,18 @@ class Database:
         return True
 
     @contextmanager
-    def reading(self) -> Iterator[sqlalchemy.Connection]:
-        """Open one consistent view through SQLAlchemy. Raises FileNotFoundError without an index."""
-        database = _handle(self._open_existing)
+    def reading(self) -> Iterator[sqlite3.Connection]:
+        """Open one consistent view, on a connection of its own. Raises FileNotFoundError without an index."""
+        connection = open_for_reading(self.path)
+        if connection is None:
+            raise FileNotFoundError(f"reading the index: there is none at {self.path}")
         try:
-            with _plain_errors(), database.begin() as connection:
-                yield connection
+            connection.execute("BEGIN")
+            yield connection
+        except UnicodeDecodeError as error:  # of a message
+            raise IndexDamaged(f"reading the index: {error}") from error
         finally:
-            database.dispose()
+            connection.close()
 
     @contextmanager
     def writing(self) -> Iterator[sqlite3.Connection]:
@@ -203,12 +205,6 @@ class Database:
         """Return True if a fork closed the connection, or its index was replaced or deleted."""
         return reader.closed or reader.identity != identity(self.path)
 
-    def _open_existing(self) -> sqlite3.Connection:
-        connection = open_for_reading(self.path)
-        if connection is None:
-            raise FileNotFoundError(f"reading the index: there is none at {self.path}")
-        return connection
-
     def _current_writer(self) -> _Writer:
         self._replace_if_suspected()
         self._written = identity(self.path)
@@ -283,6 +279,7 @@ class _Reader:
         self.closed = False
         self.is_outdated = False
         self.is_immutable = is_immutable(connection)
+        finalize(self, _close_dropped, connection, self.pid).atexit = False
 
     def select(self, statement: str, parameters: tuple[object, ...], only_one: bool) -> list[tuple[Any, ...]]:
         with self._lock:
@@ -302,34 +299,15 @@ class _Writer:
         self.connection = open_for_writing(path)
         self.identity = identity(path)
         self.pid = os.getpid()
+        finalize(self, _close_dropped, self.connection, self.pid).atexit = False
 
 
-def _handle(connect: Callable[[], sqlite3.Connection]) -> sqlalchemy.Engine:
-    import sqlalchemy
-    from sqlalchemy.pool import StaticPool
-
-    database = sqlalchemy.create_engine("sqlite://", creator=connect, poolclass=StaticPool)
-
-    def begin_transaction(connection: sqlalchemy.Connection) -> None:
-        connection.exec_driver_sql("BEGIN")
-
-    sqlalchemy.event.listen(database, "begin", begin_transaction)
-    return database
-
-
-@contextmanager
-def _plain_errors() -> Iterator[None]:
-    """Raise the errors that SQLAlchemy wraps, and IndexDamaged if a message cannot be decoded."""
-    from sqlalchemy.exc import DBAPIError
-
-    try:
-        yield
-    except UnicodeDecodeError as error:
-        raise IndexDamaged(f"reading the index: {error}") from error
-    except DBAPIError as error:
-        if isinstance(error.orig, Exception):
-            raise error.orig from None
-        raise
+def _close_dropped(connection: sqlite3.Connection, pid: int) -> None:
+    """Close the connection of a cache that was dropped: Python warns of those that it closes itself."""
+    if pid == os.getpid():
+        connection.close()
+    else:
+        _INHERITED.append(connection)
 
 
 _INHERITED: list[object] = []  # connections of the parent process, which a child must not even close

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from cachegraph.store.failures import IndexDamaged
 
-SCHEMA_VERSION = 5
+SCHEMA_VERSION = 6
 NEWEST_SCHEMA = 999
 """A higher number is damage: no release has as many migrations."""
 

@@ -14,9 +14,10 @@ from cachegraph.key import CacheKey, compressed
 from cachegraph.named_tuples import NamedTuple
 from cachegraph.store.artifacts import describe, pack, refuse_oversized
 from cachegraph.store.blobs import Blobs
-from cachegraph.store.entry import Artifact, BlobReference, Entry
+from cachegraph.store.entry import Artifact, BlobReference, Entry, Origin
 from cachegraph.store.failures import IndexDamaged
 from cachegraph.store.local.index import SELECT_ENTRY_ID, SELECT_RECORD
+from cachegraph.store.local.origins import write_origin
 from cachegraph.store.local.sizes import bytes_of_rows
 from cachegraph.store.record import encode
 
@@ -36,14 +37,15 @@ _UPSERT_ENCODING = _UPSERT_CONTENT.format("encoding")
 _INSERT_BLOB_REFERENCE = "INSERT INTO blob_reference (entry_id, name, blob, size) VALUES (?, ?, ?, ?)"
 _INSERT_PART = "INSERT INTO part (entry_id, name, digest) VALUES (?, ?, ?)"
 _INSERT_REFERENCE = "INSERT INTO reference (entry_id, digest) VALUES (?, ?)"
-_DETAIL_TABLES = ("blob_reference", "part", "reference")
+_DETAIL_TABLES = ("blob_reference", "part", "reference", "origin")
 
 
 class Publication(NamedTuple):
     """All rows of one entry.
 
     `record` is the content of a hit (record.py), `encoding` the compressed encoding of the key, `parts`
-    the digests of the key's parts, and `references` the digests of the keys of other entries.
+    the digests of the key's parts, `references` the digests of the keys of other entries, and `origin`
+    is that of a copy, whose encoding is that of the file.
     """
 
     entry: Entry
@@ -52,21 +54,24 @@ class Publication(NamedTuple):
     parts: Mapping[str, bytes]
     blobs: Sequence[BlobReference]
     references: Collection[bytes]
+    origin: Origin | None = None
 
 
-def prepare(key: CacheKey, artifact: Artifact, load_seconds: float, blobs: Blobs) -> Publication:
+def prepare(
+    key: CacheKey, artifact: Artifact, load_seconds: float, blobs: Blobs, origin: Origin | None = None
+) -> Publication:
     """Write the blobs of `artifact` and return its rows.
 
     Raises OSError, and ValueError if it cannot be stored.
     """
     packed = pack(artifact, blobs)
-    record, encoding = encode(key, packed.record), compressed(key)
-    content = len(record) + len(encoding)
+    record, encoding = encode(key, packed.record), origin.encoding if origin else compressed(key)
+    content = len(record) + len(encoding) + (len(origin.description) if origin else 0)
     refuse_oversized(key, content)
     references = len(packed.blobs) + len(artifact.references)
     stored_size = bytes_of_rows(content + len(artifact.summary), len(key.parts), references)
     entry = describe(key, artifact, load_seconds, stored_size)
-    return Publication(entry, record, encoding, key.part_digests, packed.blobs, artifact.references)
+    return Publication(entry, record, encoding, key.part_digests, packed.blobs, artifact.references, origin)
 
 
 def write(connection: sqlite3.Connection, publication: Publication) -> None:
@@ -109,3 +114,5 @@ def _write_details(connection: sqlite3.Connection, entry_id: int | None, publica
     connection.executemany(_INSERT_PART, parts)
     others = sorted(set(publication.references) - {publication.entry.digest})
     connection.executemany(_INSERT_REFERENCE, [(entry_id, other) for other in others])
+    if publication.origin is not None:
+        write_origin(connection, entry_id, publication.origin)

@@ -28,7 +28,7 @@ from cachegraph.errors import InvalidEncoding
 from cachegraph.key import CacheKey, expanded
 from cachegraph.logger import logger
 from cachegraph.named_tuples import NamedTuple
-from cachegraph.store.entry import PAYLOAD, BlobReference, Entry
+from cachegraph.store.entry import PAYLOAD, BlobReference, Entry, Origin
 from cachegraph.store.local.connections import open_damaged, open_for_writing
 from cachegraph.store.local.publication import Publication, add_if_missing
 from cachegraph.store.local.sizes import bytes_of_rows
@@ -48,6 +48,7 @@ _SELECT_DOWN = "SELECT entry_id FROM record ORDER BY entry_id DESC"
 _SELECT_CONTENT = "SELECT content FROM {} WHERE entry_id = ?"
 _SELECT_RECORD = _SELECT_CONTENT.format("record")
 _SELECT_ENCODING = _SELECT_CONTENT.format("encoding")
+_SELECT_ORIGIN = "SELECT signer, signature, writer, version, description FROM origin WHERE entry_id = ?"
 _SELECT_REFERENCES = "SELECT digest FROM reference WHERE entry_id = ?"
 _DESCRIBED = {"load_seconds": 0.0, "created": 0.0, "last_used": 0.0, "uses": 0, "summary": "", "version": ""}
 _SELECT_DESCRIBED = f"SELECT {', '.join(_DESCRIBED)} FROM entry WHERE id = ?"
@@ -184,7 +185,16 @@ def _publication(source: sqlite3.Connection, layout: Layout, entry_id: int) -> P
     written = len(content) + len(compressed) + len(described["summary"])
     stored_size = bytes_of_rows(written, len(key.parts), len(blobs) + len(references))
     entry = _entry(key, record, blobs, stored_size, described)
-    return Publication(entry, content, compressed, key.part_digests, blobs, references)
+    origin = _origin(source, entry_id, compressed)
+    return Publication(entry, content, compressed, key.part_digests, blobs, references, origin)
+
+
+def _origin(source: sqlite3.Connection, entry_id: int, encoding: bytes) -> Origin | None:
+    row = next(iter(_rows(source, _SELECT_ORIGIN, entry_id)), None)
+    if row is None or tuple(map(type, row)) != (bytes, bytes, str, str, bytes):
+        return None
+    signer, signature, writer, version, description = row
+    return Origin(signer, signature, writer, version, description, encoding)
 
 
 def _described(source: sqlite3.Connection, entry_id: int) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from msgspec import Struct
 from cachegraph.key import LEVELS
 from cachegraph.store.activity import SECONDS_PER_DAY
 from cachegraph.store.entry import ALL_LEVELS, Entry
-from cachegraph.store.local import schema
+from cachegraph.store.local import queries
 from cachegraph.store.local.catalogue import entry_of
 from cachegraph.store.local.database import Database
 from cachegraph.store.use_log.reading import ActivityTotals
@@ -76,12 +76,12 @@ def totals(
     try:
         with database.reading() as connection:
             of_levels = {"levels": levels}
-            held = connection.execute(schema.SELECT_LEVELS, of_levels).all()
-            activity = connection.execute(schema.SELECT_ACTIVITY, of_levels).all()
+            held = connection.execute(queries.SELECT_LEVELS, of_levels).fetchall()
+            activity = connection.execute(queries.SELECT_ACTIVITY, of_levels).fetchall()
             first_day = {**of_levels, "day": int(since // SECONDS_PER_DAY)}
-            days = connection.execute(schema.SELECT_DAYS, first_day).all()
+            days = connection.execute(queries.SELECT_DAYS, first_day).fetchall()
             most = {**of_levels, "most": MOST_UNPROFITABLE}
-            unprofitable = connection.execute(schema.SELECT_UNPROFITABLE, most).all()
+            unprofitable = connection.execute(queries.SELECT_UNPROFITABLE, most).fetchall()
     except FileNotFoundError:
         held, activity, days, unprofitable = [], [], [], []
     if logged and not also:
@@ -89,6 +89,50 @@ def totals(
     more, more_days = _rows(logged or {}, since, levels)
     entries = [entry_of(row) for row in unprofitable]
     return _totals(_own(levels), held, [*activity, *more], [*days, *more_days], entries)
+
+
+def forget_activity(database: Database, levels: str = ALL_LEVELS) -> None:
+    """Remove the counts and the seconds of hits, misses and bypasses of `levels` from the index.
+
+    Entries keep their uses, which eviction needs. Raises sqlite3.Error and OSError.
+    """
+    with database.writing() as connection:
+        connection.execute(queries.FORGET_ACTIVITY, {"levels": levels})
+
+
+def hit_rate(hits: float, misses: float) -> float | None:
+    """Return the share of hits in all look-ups, or None if there were none."""
+    return hits / (hits + misses) if hits + misses else None
+
+
+def activity_by_day(database: Database, logged: ActivityTotals, also: bool) -> ActivityTotals:
+    """Return the events of each day, level, outcome and reason: those `logged` elsewhere, and `also` the
+    index's, unless the log has all of them.
+
+    Raises sqlite3.Error and OSError; without an index there are none.
+    """
+    found = dict(logged)
+    try:
+        with database.reading() as connection:
+            rows = connection.execute(queries.SELECT_EVERY_ACTIVITY).fetchall() if also else []
+    except FileNotFoundError:
+        rows = []
+    for day, level, outcome, reason, events, seconds in rows:
+        before = found.get((day, level, outcome, reason), (0, 0.0))
+        found[day, level, outcome, reason] = before[0] + events, before[1] + seconds
+    return found
+
+
+def removals(database: Database) -> list[tuple[str, int, float]]:
+    """Return for each reason how many removed entries the index remembers, and the time of the last.
+
+    Raises sqlite3.Error and OSError.
+    """
+    try:
+        with database.reading() as connection:
+            return [(why, count, last) for why, count, last in connection.execute(queries.SELECT_REMOVALS)]
+    except FileNotFoundError:
+        return []
 
 
 def logged_totals(logged: ActivityTotals, since: float = 0.0, levels: str = ALL_LEVELS) -> Totals:

@@ -7,7 +7,7 @@ then one transaction publishes the entry.
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,7 +15,7 @@ from cachegraph.key import CacheKey
 from cachegraph.logger import logger
 from cachegraph.store.activity import Batch
 from cachegraph.store.blobs import Blobs
-from cachegraph.store.entry import Artifact, Entry, Hit, Miss, NearKey
+from cachegraph.store.entry import Artifact, Entry, Hit, Miss, NearKey, Origin
 from cachegraph.store.failures import miss_of
 from cachegraph.store.local.connections import WRITE_TIMEOUT, open_for_update
 from cachegraph.store.local.database import Database
@@ -25,9 +25,12 @@ from cachegraph.store.record import Record, decode
 from cachegraph.store.trust import PRIVATE, Guard, Trust
 
 if TYPE_CHECKING:
+    from cachegraph.store.local.believed_copies import BelievedCopies
     from cachegraph.store.local.catalogue import Catalogue
     from cachegraph.store.local.eviction import Eviction
     from cachegraph.store.protocol import Claim
+    from cachegraph.store.revocation.list_file import Revoked
+    from cachegraph.store.revocation.node import NodeRevocations
     from cachegraph.store.use_log.writing import UseLog
 
 _PUT_ATTEMPTS = 3
@@ -36,14 +39,15 @@ _PUT_ATTEMPTS = 3
 class LocalStore:
     """The store in `directory`, which holds at most `max_size` bytes (0: no limit; eviction.py).
 
-    Creating the object does not access the disk. Methods raise sqlite3.Error and OSError unless
-    they say otherwise.
+    With `signers`, copies of entries that others signed are misses. Creating the object does not access
+    the disk. Methods raise sqlite3.Error and OSError unless they say otherwise.
     """
 
-    def __init__(self, directory: Path, max_size: int = 0) -> None:
+    def __init__(self, directory: Path, max_size: int = 0, signers: Collection[bytes] | None = None) -> None:
         self.max_size = max_size
         self.layout = Layout(directory)
         self.database = Database(self.layout.index)
+        self._copies = None if signers is None else self._believed(signers)
         self.guard = Guard(directory, Trust.of(PRIVATE))
         self.blobs = Blobs(self.layout, self.guard)
 
@@ -67,20 +71,27 @@ class LocalStore:
         A key that is no hit there is looked up by itself: one damaged row can hide all others from a SELECT.
         """
         try:
-            records = select_records(self.database.select_all, [key.digest for key in keys])
+            digests = [key.digest for key in keys]
+            if self._copies is None:
+                records = select_records(self.database.select_all, digests)
+            else:
+                records = self._copies.records(digests)
         except Exception:  # as in get, which finds the keys that it concerns
             records = {}
         return [self._sound_hit(key, records.get(key.digest)) or self.get(key) for key in keys]
 
-    def put(self, key: CacheKey, artifact: Artifact, load_seconds: float = 0.0) -> None:
+    def put(
+        self, key: CacheKey, artifact: Artifact, load_seconds: float = 0.0, origin: Origin | None = None
+    ) -> None:
         """Publish `artifact` under `key` in one step, replacing the old entry; first replace a damaged index.
 
-        Raises sqlite3.Error, OSError, and ValueError if the artifact cannot be stored.
+        A copy of a shared entry has its `origin`. Raises sqlite3.Error, OSError, and ValueError if the
+        artifact cannot be stored.
         """
         self._refuse_too_large(key, artifact)
         for attempt in range(_PUT_ATTEMPTS):
             try:
-                if self._publish(key, artifact, load_seconds):
+                if self._publish(key, artifact, load_seconds, origin):
                     return
             except Exception as error:
                 if attempt == _PUT_ATTEMPTS - 1 or not self.database.heals(error):
@@ -99,6 +110,25 @@ class LocalStore:
         from cachegraph.store.local.eviction import delete  # a hit does not need it
 
         return delete(self.database, dict.fromkeys(digests, why))
+
+    def origin(self, key_digest: bytes) -> Origin | None:
+        """Return where a copy came from; None for what was built here, or came unsigned."""
+        from cachegraph.store.local.origins import origin_of  # exports need it, no hit
+
+        has_origins = self.database.has_table("origin")
+        return origin_of(self.database.select_one, key_digest) if has_origins else None
+
+    def revocations(self) -> NodeRevocations:
+        """Return the record of what was done about revocation lists here. Opens nothing."""
+        from cachegraph.store.local.origins import REVOKED, revoked_entries  # only signed tiers need it
+        from cachegraph.store.revocation.node import NodeRevocations
+
+        def sweep(revoked: Revoked) -> int:
+            self.upgrade()
+            doomed = revoked_entries(self.database.select_all, self.database.select_one, revoked)
+            return self.delete(doomed, REVOKED) if doomed else 0
+
+        return NodeRevocations(self.layout.revocations, self.guard, sweep)
 
     def read_blob(self, digest_hex: str) -> bytes | None:
         """Return the content of a blob, or None if it is missing, unreadable or damaged. Never raises."""
@@ -179,8 +209,16 @@ class LocalStore:
 
         return Catalogue(self.database)
 
+    def _believed(self, signers: Collection[bytes]) -> BelievedCopies:
+        from cachegraph.store.local.believed_copies import BelievedCopies  # most users name no signers
+
+        return BelievedCopies(self.database, signers)
+
     def _look(self, key: CacheKey) -> Hit | Miss:
-        content = select_record(self.database.select_one, key.digest)
+        if self._copies is None:
+            content = select_record(self.database.select_one, key.digest)
+        else:
+            content = self._copies.record(key.digest)
         if content is None:
             return Miss("never-seen", "the index has no such key")
         record = decode(content, key)
@@ -208,12 +246,12 @@ class LocalStore:
                 "raise CACHEGRAPH_MAX_SIZE"
             )
 
-    def _publish(self, key: CacheKey, artifact: Artifact, load_seconds: float) -> bool:
+    def _publish(self, key: CacheKey, artifact: Artifact, load_seconds: float, origin: Origin | None) -> bool:
         """Write an entry and evict others for it; return False if its blobs were removed meanwhile."""
         from cachegraph.store.local.eviction import Eviction  # a hit needs none of it
         from cachegraph.store.local.publication import prepare, write
 
-        publication = prepare(key, artifact, load_seconds, self.blobs)
+        publication = prepare(key, artifact, load_seconds, self.blobs, origin)
         eviction = Eviction(self.max_size, key.digest)
         with self.database.writing() as connection:
             # Pruning removes blobs under the same write lock, so a blob that exists now stays.

@@ -45,7 +45,7 @@ def examine(tier: Tier) -> list[Finding]:
         return [*findings, Finding("directory", "not made yet")]
     except OSError as error:
         return [*findings, Finding("directory", str(error), "make it readable, or set another directory")]
-    findings += [_owner(status), _mode(status, tier.trust), _trust(tier), *_own_key(tier.trust), _clock(tier)]
+    findings += [_owner(status), _mode(status, tier.trust), _trust(tier), *own_key(tier.trust), _clock(tier)]
     with suppress(OSError):
         findings += _free_space(os.statvfs(tier.directory))
     findings.append(_temporary_files(tier.directory))
@@ -74,16 +74,16 @@ def _trust(tier: Tier) -> Finding:
     return Finding("trust", f"{tier.trust}; {len(refused)} refused", f"{refused[0]}")
 
 
-def _own_key(trust: Trust) -> list[Finding]:
-    """Check whether others trust the signatures of this user, if the policy uses signatures."""
+def own_key(trust: Trust) -> list[Finding]:
+    """Return whether others trust the signatures of this user, if the policy uses signatures."""
     if trust.signers is None:
         return []
     try:
         own = own_public_key()
     except (OSError, NoDirectoryError) as error:
-        return [Finding("key", str(error), "nothing is kept here without a key: cachegraph key")]
+        return [Finding("key", str(error), "nothing is kept here without a key: cachegraph key new")]
     if own is None:
-        return [Finding("key", "none: this user only reads here; `cachegraph key` makes one")]
+        return [Finding("key", "none: this user only reads here; `cachegraph key new` makes one")]
     advice = "" if own in trust.signers else "it is not listed in CACHEGRAPH_TRUST, so nothing is kept here"
     return [Finding("key", public_key_text(own), advice)]
 

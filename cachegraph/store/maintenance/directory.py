@@ -11,7 +11,7 @@ import heapq
 import os
 import shutil
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from fnmatch import fnmatchcase
 from itertools import chain
@@ -29,6 +29,7 @@ from cachegraph.store.paths import CLEARING_PREFIX, Layout, SharedLayout, unique
 from cachegraph.store.shared.store import SharedStore, entry_files
 from cachegraph.store.shared.without_index import StoredFile
 from cachegraph.store.tiers import Placement
+from cachegraph.store.trust import Untrusted
 from cachegraph.store.use_log.reading import LoggedUse, sum_up
 
 ORDERS: Mapping[str, Callable[[Entry], Any]] = {
@@ -43,10 +44,14 @@ ORDERS: Mapping[str, Callable[[Entry], Any]] = {
 
 
 class FilesHeld(NamedTuple):
-    """The bytes of all files; `only` (level -> entries, bytes) counts entries missing in the index."""
+    """The bytes of all files; `only` (level -> entries, bytes) counts entries missing in the index.
+
+    `refused` are the reasons for which files of others were not counted.
+    """
 
     bytes: int
     only: Mapping[str, tuple[int, int]]
+    refused: Sequence[str]
 
 
 class CacheDirectory:
@@ -102,13 +107,14 @@ class CacheDirectory:
         held = 0
         blobs: dict[bytes, int] = {}
         only: dict[str, tuple[int, int]] = {}
-        for file in self._files():
+        refused: list[str] = []
+        for file in self._files(lambda error: refused.append(str(error))):
             held += file.entry.stored_size
             blobs.update((bytes.fromhex(blob.digest), blob.size) for blob in file.blobs)
             if not has_entry(self.local.database.select_one, file.entry.digest):
                 entries, size = only.get(file.entry.level, (0, 0))
                 only[file.entry.level] = entries + 1, size + file.entry.size
-        return FilesHeld(held + sum(blobs.values()), only)
+        return FilesHeld(held + sum(blobs.values()), only, refused)
 
     def keys(self, prefix: str, most: int) -> list[bytes]:
         """Return up to `most` digests of keys that start with `prefix`, in order.
@@ -122,17 +128,18 @@ class CacheDirectory:
         return sorted(found)[:most]
 
     def described(self, digest: bytes) -> StoredFile | Miss:
-        """Return the description of an entry from the index, or else from its file."""
+        """Return the description of an entry from the index, or else from its file, without its record."""
         catalogue = self.local.catalogue
         for entry in catalogue.find(digest.hex()):
             references = tuple(catalogue.entry_references_of(digest))
             encoding = catalogue.encoding(digest) or b""
-            return StoredFile(entry, catalogue.references_of(digest), references, encoding)
+            origin = self.local.origin(digest)
+            return StoredFile(entry, catalogue.references_of(digest), references, encoding, origin)
         if self.shared is None:
             return Miss("never-seen", "the index has no such key")
         found = self.shared.read_entry(digest.hex(), self.shared.layout.entry(digest.hex()))
         if isinstance(found, StoredFile):
-            return found._replace(blobs=sorted(found.blobs, key=lambda blob: blob.name))
+            return found._replace(blobs=sorted(found.blobs, key=lambda blob: blob.name), record=None)
         return found
 
     def bytes_in_index(self) -> int:
@@ -163,8 +170,8 @@ class CacheDirectory:
         """Return True if the index lies on this node: the use logs have all of its counts."""
         return self.path != self.local.layout.directory
 
-    def _files(self) -> Iterator[StoredFile]:
-        return iter(()) if self.shared is None else self.shared.stored()
+    def _files(self, refused: Callable[[Untrusted], None] = lambda _: None) -> Iterator[StoredFile]:
+        return iter(()) if self.shared is None else self.shared.stored(refused)
 
     def _only_in_files(self) -> Iterator[Entry]:
         logged = self.logged()

@@ -1,8 +1,10 @@
 """Exporting entries into a bundle, with the entries that they refer to.
 
-Each entry is signed by the user who exports: he vouches for what his cache holds. Entries are written
-in the order of their keys, each after its blobs, without the times and counts of their uses, so equal
-entries make equal bundles.
+A copy of a signed entry keeps its signature. What was built here, or came from a directory whose owner
+is trusted, is signed by the user who exports: he vouches for it. What was revoked is left out, and the
+revocation lists that this user has seen are in the bundle. Entries are written in the order of their
+keys, each after its blobs, without the times and counts of their uses, so equal entries make equal
+bundles.
 """
 
 from __future__ import annotations
@@ -10,13 +12,18 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 
 from cachegraph.errors import InvalidEncoding
+from cachegraph.fingerprint.primitives import content_name
+from cachegraph.key import CacheKey
 from cachegraph.named_tuples import NamedTuple
 from cachegraph.store.artifacts import pack
-from cachegraph.store.entry import Miss
+from cachegraph.store.entry import Artifact, Miss
 from cachegraph.store.maintenance.directory import CacheDirectory
 from cachegraph.store.maintenance.whole_entries import read_artifact, stored_key
 from cachegraph.store.remote.bundle_format import BundleWriter
-from cachegraph.store.shared.entry_file import write_entry
+from cachegraph.store.revocation.kept import newest_files, usable_lists
+from cachegraph.store.revocation.list_file import Revoked
+from cachegraph.store.shared.entry_check import revocation_fault
+from cachegraph.store.shared.entry_file import write_again, write_entry
 from cachegraph.store.shared.without_index import StoredFile
 from cachegraph.store.signing import sign
 
@@ -45,20 +52,26 @@ def export(
     chosen: Collection[bytes],
     path: str,
     advance: Callable[[int], None] = lambda _: None,
+    signers: Collection[bytes] = (),
 ) -> Exported:
     """Write the entries of these keys, and all that they refer to, into a new bundle at `path`.
 
-    The bundle appears whole or not at all. Raises OSError (FileNotFoundError and UnusableKey without a
-    key to sign with) and sqlite3.Error.
+    With them goes the last revocation list of each of `signers` that this user has seen. The bundle appears
+    whole or not at all. Raises OSError (FileNotFoundError and UnusableFile without a key to sign with) and
+    sqlite3.Error.
     """
     found, missing = _with_references(cache, chosen)
     left_out: list[LeftOut] = []
+    lists = usable_lists(signers)
+    revoked = Revoked.union(seen.revoked for seen in lists.values())
     with BundleWriter(path) as writer:
         for digest, file in sorted(found.items()):
-            why = _add(writer, cache, file)
+            why = _add(writer, cache, file, revoked)
             if why:
                 left_out.append(LeftOut(digest.hex(), why))
             advance(1)
+        for signer, content in sorted(newest_files(lists).items()):
+            writer.add_revocations(signer, content)
     return Exported(len(found) - len(left_out), writer.size, left_out, missing)
 
 
@@ -79,7 +92,7 @@ def _with_references(
     return found, sorted(digest.hex() for digest in missing)
 
 
-def _add(writer: BundleWriter, cache: CacheDirectory, file: StoredFile | Miss) -> str:
+def _add(writer: BundleWriter, cache: CacheDirectory, file: StoredFile | Miss, revoked: Revoked) -> str:
     """Write one entry after its blobs; return why it was left out, or an empty text."""
     if isinstance(file, Miss):
         return f"{file.reason}: {file.detail}"
@@ -90,7 +103,29 @@ def _add(writer: BundleWriter, cache: CacheDirectory, file: StoredFile | Miss) -
     artifact = read_artifact(cache.stores, key, file)
     if isinstance(artifact, Miss):
         return f"{artifact.reason}: {artifact.detail}"
-    entry = file.entry._replace(last_used=file.entry.created, uses=0, load_seconds=0.0, stored_size=0)
-    record, _ = pack(artifact, writer)
-    writer.add_entry(key.hex, write_entry(key, record, entry, artifact.references, sign))
+    try:
+        content = _signed(key, artifact, file)
+    except ValueError as error:
+        return f"untrusted: {error}"
+    fault = revocation_fault(content, key.hex, revoked)
+    if fault:
+        return f"untrusted: {fault}"
+    pack(artifact, writer)
+    writer.add_entry(key.hex, content)
     return ""
+
+
+def _signed(key: CacheKey, artifact: Artifact, file: StoredFile) -> bytes:
+    """Return the file of an entry: as its publisher signed it, or else signed by this user."""
+    record, _ = pack(artifact, _BlobNames())
+    if file.origin is not None:
+        return write_again(key, record, file.origin)
+    entry = file.entry._replace(last_used=file.entry.created, uses=0, load_seconds=0.0, stored_size=0)
+    return write_entry(key, record, entry, artifact.references, sign)
+
+
+class _BlobNames:
+    """Names blobs without writing them: whether they are needed is not known yet."""
+
+    def write(self, content: bytes) -> str:
+        return content_name(content)

@@ -67,7 +67,7 @@ def _import_one(bundle: RemoteStore, into: Store, key_hex: str) -> str | None:
     if isinstance(artifact, Miss):
         return f"{artifact.reason}: {artifact.detail}"
     try:
-        into.put(key, artifact, file.entry.load_seconds)
+        into.put(key, artifact, file.entry.load_seconds, file.origin)
     except (sqlite3.Error, OSError, ValueError) as error:
         return f"not stored ({store_failure_reason(error)}): {error}"
     return ""

@@ -21,6 +21,7 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import TypeVar
 
+from cachegraph.errors import StoreError
 from cachegraph.store.entry import Entry
 from cachegraph.store.files import remove_file
 from cachegraph.store.local.connections import closed_on_error, open_for_reading, open_for_update
@@ -45,6 +46,7 @@ from cachegraph.store.maintenance.staleness import is_stale
 from cachegraph.store.paths import DAMAGED_SUFFIX, TEMPORARY_PREFIX
 from cachegraph.store.shared.store import SharedStore, files_in
 from cachegraph.store.shared.without_index import StoredFile
+from cachegraph.store.trust import Untrusted
 from cachegraph.store.use_log.reading import sum_up
 
 T = TypeVar("T")
@@ -141,11 +143,22 @@ def _shared_contents(store: SharedStore, now: float, with_stale: bool) -> Conten
         for statement in (CREATE_ITEM, *_CREATE_REFERENCES):
             books.execute(statement)
         logged = sum_up(store.use_logs(), now)
-        for file in store.stored():
+        for file in store.stored(lambda error: _refuse_strangers(store, error)):
             _insert_file(books, file._replace(entry=logged.of(file.entry)), now, with_stale)
         books.execute(_COUNT_REFERRERS)
         leftovers = list(_shared_leftovers(store, now))
     return Contents(books, store.blobs.files(), leftovers, SHARED_GRACE_SECONDS, knows_uses=False)
+
+
+def _refuse_strangers(store: SharedStore, error: Untrusted) -> None:
+    """Raise StoreError where owners are trusted: blobs of entries that are not believed would seem needless.
+
+    Where signers are trusted, others may have left files to keep this user from pruning.
+    """
+    if store.guard.trust.signers is None:
+        raise StoreError(
+            "pruning", store.layout.directory, f"a file that is not believed, so nothing is removed: {error}"
+        )
 
 
 def _insert_file(books: sqlite3.Connection, file: StoredFile, now: float, with_stale: bool) -> None:
@@ -174,9 +187,9 @@ def _local_leftovers(store: LocalStore, now: float) -> Iterator[Leftover]:
 def _shared_leftovers(store: SharedStore, now: float) -> Iterator[Leftover]:
     old, layout = now - SHARED_GRACE_SECONDS, store.layout
     yield from leftover_files((file.path for file in store.blobs.files() if not file.digest), old)
-    entries = _files_below(store, layout.entries)
+    written = chain(_files_below(store, layout.entries), files_in(layout.revocations, store.guard))
     yield from leftover_files(files_in(layout.uses, store.guard), now - USE_LOG_SECONDS)
-    yield from leftover_files((path for path in entries if path.name.startswith(TEMPORARY_PREFIX)), old)
+    yield from leftover_files((path for path in written if path.name.startswith(TEMPORARY_PREFIX)), old)
     yield from leftover_files(_files_below(store, layout.leases), old)  # the holder of a lease writes to it
     yield from leftover_files(files_in(layout.damaged, store.guard), now - QUARANTINE_SECONDS)
     yield from half_cleared(layout.directory, old)

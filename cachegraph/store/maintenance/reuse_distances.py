@@ -14,12 +14,16 @@ the limit costs at most, as far as uses were recorded, and counts blobs once for
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from cachegraph.named_tuples import NamedTuple
 from cachegraph.store.local.store import LocalStore
+from cachegraph.store.maintenance.directory import CacheDirectory
 from cachegraph.store.shared.store import SharedStore
 from cachegraph.store.use_log.reading import references
+
+_SHARES = (16, 8, 4, 2, 1)
+"""Parts of the size of all entries: the limits that are shown if none is given."""
 
 
 class Reuse(NamedTuple):
@@ -48,25 +52,54 @@ class WhatIf(NamedTuple):
     held: int
     reuses: Sequence[Reuse]
 
+    @property
+    def uses(self) -> int:
+        """Return how many uses are recorded."""
+        return self.first + len(self.reuses) + self.gone
+
+    def costs(self, sizes: Sequence[int]) -> list[LimitCost]:
+        """Return the cost of each of `sizes` bytes, or of parts of what is held if there are none."""
+        return [self.cost(size) for size in sorted(sizes or {self.held // share for share in _SHARES})]
+
     def cost(self, max_size: int) -> LimitCost:
         """Return what a limit of `max_size` bytes would have cost."""
         missed = [reuse.seconds for reuse in self.reuses if reuse.distance > max_size]
         return LimitCost(max_size, len(missed), sum(missed))
 
 
+def recorded_uses(cache: CacheDirectory) -> WhatIf:
+    """Return the recorded uses of the files of `cache`, or else of its index.
+
+    Raises sqlite3.Error and OSError.
+    """
+    of_files = None if cache.shared is None else what_if(cache.shared)
+    return of_files if of_files is not None and of_files.uses else what_if(cache.local)
+
+
 def what_if(store: LocalStore | SharedStore) -> WhatIf:
     """Return the recorded uses of `store`. Raises sqlite3.Error and OSError."""
-    entries = {entry.digest: entry for entry in store.scan()}
-    sizes = {digest: entry.size for digest, entry in entries.items()}
-    seconds = {digest: max(e.build_seconds - e.load_seconds, 0.0) for digest, e in entries.items()}
     used = references(store.use_logs())
-    known = [digest for digest in used if digest in entries]
+    wanted, held = set(used), 0
+    sizes: dict[bytes, int] = {}
+    seconds: dict[bytes, float] = {}
+    for digest, size, saved in _costs(store):
+        held += size
+        if digest in wanted:
+            sizes[digest], seconds[digest] = size, max(saved, 0.0)
+    known = [digest for digest in used if digest in sizes]
     reuses = [
         Reuse(distance, seconds[digest])
         for digest, distance in zip(known, reuse_distances(known, sizes), strict=True)
         if distance is not None
     ]
-    return WhatIf(len(known) - len(reuses), len(used) - len(known), sum(sizes.values()), reuses)
+    return WhatIf(len(known) - len(reuses), len(used) - len(known), held, reuses)
+
+
+def _costs(store: LocalStore | SharedStore) -> Iterator[tuple[bytes, int, float]]:
+    """Yield the key digest of every entry, its size, and the seconds that a hit saves."""
+    if isinstance(store, LocalStore):
+        return store.catalogue.costs()
+    return ((each.digest, each.size, each.build_seconds - each.load_seconds) for each in store.scan())
 
 
 def reuse_distances(used: Sequence[bytes], sizes: Mapping[bytes, int]) -> Iterable[int | None]:

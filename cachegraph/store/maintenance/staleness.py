@@ -16,7 +16,7 @@ from cachegraph.fingerprint.encoding import encode
 from cachegraph.key import CacheKey, expanded, namespace_of
 from cachegraph.logger import logger
 from cachegraph.store.record import RECORD_FORMAT
-from cachegraph.toolchain import toolchain
+from cachegraph.toolchain import toolchain, version_or_absent
 
 ENTRY_POINTS = "cachegraph.revalidators"
 
@@ -33,7 +33,15 @@ def is_stale(compressed_encoding: bytes, record_format: int) -> bool:
         return True
     if namespace_of(key.level):
         return _is_stale_for_application(key)
-    return dict(key.parts).get("toolchain", encode(toolchain())) != encode(toolchain())
+    tools = dict(key.parts).get("toolchain")
+    return tools is not None and tools not in _tools_here()
+
+
+def _tools_here() -> frozenset[bytes]:
+    """Return the ways in which keys name the tools here: kernels the compilers, functions SciPy, too."""
+    compilers, scipy = toolchain(), version_or_absent("scipy")
+    with_scipy: tuple[object, ...] = ({**compilers, "scipy": scipy}, (compilers, scipy))
+    return frozenset(encode(tools) for tools in (compilers, *with_scipy))
 
 
 def _is_stale_for_application(key: CacheKey) -> bool:

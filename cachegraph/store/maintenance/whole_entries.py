@@ -33,6 +33,8 @@ def _artifact(store: Store, key: CacheKey, file: StoredFile) -> Artifact | Miss:
     hit = store.get(key)
     if isinstance(hit, Miss):
         return hit
+    if file.record is not None and not file.holds(hit):
+        return Miss("damaged", "it was exchanged for another one while it was read")
     blobs: dict[str, bytes] = {}
     for name, digest in hit.blobs.items():
         content = store.read_blob(digest)

@@ -16,7 +16,7 @@ from urllib.parse import unquote, urlsplit
 
 from cachegraph.remote_url import RemoteURL
 from cachegraph.store.files import Oversized
-from cachegraph.store.paths import blob_place, entry_place, is_blob, is_key
+from cachegraph.store.paths import blob_place, entry_place, is_blob, is_key, is_signer, revocation_place
 from cachegraph.store.remote.bundle_format import BundleFault, BundleIndex, Extent, read_extent
 from cachegraph.store.remote.files import RemoteError, RemoteFile
 
@@ -63,7 +63,8 @@ class BundleFiles:
             written = os.fstat(descriptor).st_mtime
         entries = ((entry_place(key), length) for key, length in index.entries())
         blobs = ((blob_place(name), length) for name, length in index.blobs())
-        for files in (entries, blobs):
+        lists = ((revocation_place(signer), length) for signer, length in index.lists())
+        for files in (entries, blobs, lists):
             for name, length in files:
                 if name.startswith(prefix):
                     yield RemoteFile(name, length, written)
@@ -106,6 +107,8 @@ class BundleFiles:
 def _extent(index: BundleIndex, place: str) -> Extent | None:
     """Return where the file at `place` of a shared directory is, or None."""
     name = place.rpartition("/")[2]
+    if is_signer(name) and place == revocation_place(bytes.fromhex(name)):
+        return index.revocations(bytes.fromhex(name))
     if is_key(name) and place == entry_place(name):
         return index.entry(name)
     return index.blob(name) if is_blob(name) and place == blob_place(name) else None

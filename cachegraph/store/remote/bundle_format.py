@@ -1,22 +1,25 @@
-"""The format of a bundle: the entries and blobs of a cache in one file.
+"""The format of a bundle: the entries and blobs of a cache in one file, and revocation lists.
 
-    bundle    := head file* entry row* blob row* foot
+    bundle    := head file* entry row* blob row* list row* foot
     head      := magic(3: "CGB") version(1)
-    file      := an entry (shared/entry_file.py), always signed, or a blob, as a shared directory has them
+    file      := an entry (shared/entry_file.py), always signed, a blob, or a revocation list, as a shared
+                 directory has them
     entry row := key(16) start(8) length(8)
     blob row  := name(40: BLAKE2b-256 and length) start(8)
-    foot      := number of entries(8) number of blobs(8) checksum(16) head(4)
-    checksum  := XXH3-128 of both numbers and all rows
+    list row  := signer(32) start(8) length(8)
+    foot      := number of entries(8) number of blobs(8) number of lists(8) checksum(16) head(4)
+    checksum  := XXH3-128 of the numbers and all rows
 
-Numbers are big-endian. A start is the place of a file in the bundle. Rows are in order of their keys and
-names, and none is there twice. Files are in the order in which they were added.
+Numbers are big-endian. A start is the place of a file in the bundle. Rows are in order of their keys,
+names and signers, and none is there twice. Files are in the order in which they were added.
 
 The checksum finds damage of the rows. It is no signature: each entry is signed together with its
 place in a cache, and a blob is named by its content, so what somebody moved, exchanged or added is
 refused when it is read (decision 0148).
 
 Version history
-    1  the first
+    1  without revocation lists; not read
+    2  with them
 """
 
 from __future__ import annotations
@@ -32,15 +35,17 @@ from cachegraph.fingerprint.primitives import content_name, digest
 from cachegraph.named_tuples import NamedTuple
 from cachegraph.store.paths import TEMPORARY_PREFIX, unique_name
 
-BUNDLE_FORMAT = 1
+BUNDLE_FORMAT = 2
 
 _MAGIC = b"CGB"
 _HEAD = _MAGIC + bytes((BUNDLE_FORMAT,))
 _ENTRY_ROW = Struct(">16sQQ")
 _BLOB_ROW = Struct(">40sQ")
-_NUMBERS = Struct(">QQ")
-_FOOT = Struct(">16s16s4s")
-_KEY_SIZE, _NAME_SIZE = 16, 40
+_LIST_ROW = Struct(">32sQQ")
+_ROWS = (_ENTRY_ROW, _BLOB_ROW, _LIST_ROW)
+_NUMBERS = Struct(">QQQ")
+_FOOT = Struct(">24s16s4s")
+_KEY_SIZE, _NAME_SIZE, _SIGNER_SIZE = 16, 40, 32
 _LARGEST_INDEX = 1 << 30
 
 
@@ -58,9 +63,10 @@ class Extent(NamedTuple):
 class BundleIndex:
     """The rows of a bundle: where each of its files is."""
 
-    def __init__(self, entries: bytes, blobs: bytes, files_end: int) -> None:
+    def __init__(self, entries: bytes, blobs: bytes, lists: bytes, files_end: int) -> None:
         self._entries = entries
         self._blobs = blobs
+        self._lists = lists
         self._files_end = files_end
 
     @classmethod
@@ -70,17 +76,17 @@ class BundleIndex:
         numbers, checksum, head = _foot(os.pread(descriptor, _FOOT.size, max(size - _FOOT.size, 0)))
         if head != _HEAD:
             raise BundleFault("its end is not that of a bundle: it is cut short, or was written to")
-        entries, blobs = (
-            count * row.size
-            for count, row in zip(_NUMBERS.unpack(numbers), (_ENTRY_ROW, _BLOB_ROW), strict=True)
+        entries, blobs, lists = (
+            count * row.size for count, row in zip(_NUMBERS.unpack(numbers), _ROWS, strict=True)
         )
-        start = size - _FOOT.size - entries - blobs
-        if start < len(_HEAD) or entries + blobs > _LARGEST_INDEX:
-            raise BundleFault(f"its index would have {entries + blobs} of its {size} bytes")
-        rows = read_extent(descriptor, Extent(start, entries + blobs))
+        length = entries + blobs + lists
+        start = size - _FOOT.size - length
+        if start < len(_HEAD) or length > _LARGEST_INDEX:
+            raise BundleFault(f"its index would have {length} of its {size} bytes")
+        rows = read_extent(descriptor, Extent(start, length))
         if digest(numbers + rows) != checksum:
             raise BundleFault("its index does not match its checksum")
-        return cls(rows[:entries], rows[entries:], start)
+        return cls(rows[:entries], rows[entries : entries + blobs], rows[entries + blobs :], start)
 
     def entry(self, key_hex: str) -> Extent | None:
         """Return where the entry of a key is, or None. Raises BundleFault for a place outside the files."""
@@ -92,6 +98,11 @@ class BundleIndex:
         row = _find(self._blobs, _BLOB_ROW, _NAME_SIZE, bytes.fromhex(name))
         return None if row is None else self._checked(Extent(row[1], int(name[64:], 16)))
 
+    def revocations(self, signer: bytes) -> Extent | None:
+        """Return where the list of a signer is, or None. Raises BundleFault for a place outside the files."""
+        row = _find(self._lists, _LIST_ROW, _SIGNER_SIZE, signer)
+        return None if row is None else self._checked(Extent(row[1], row[2]))
+
     def entries(self) -> Iterator[tuple[str, int]]:
         """Yield the key (hexadecimal) and the length of every entry, in order of keys."""
         for key, _, length in _ENTRY_ROW.iter_unpack(self._entries):
@@ -101,6 +112,11 @@ class BundleIndex:
         """Yield the name and the length of every blob, in order of names."""
         for name, _ in _BLOB_ROW.iter_unpack(self._blobs):
             yield name.hex(), int(name[32:].hex(), 16)
+
+    def lists(self) -> Iterator[tuple[bytes, int]]:
+        """Yield the signer and the length of every revocation list, in order of signers."""
+        for signer, _, length in _LIST_ROW.iter_unpack(self._lists):
+            yield signer, length
 
     def _checked(self, extent: Extent) -> Extent:
         if extent.start < len(_HEAD) or extent.start + extent.length > self._files_end:
@@ -127,6 +143,7 @@ class BundleWriter:
         self._temporary = os.path.join(os.path.dirname(path) or ".", unique_name(TEMPORARY_PREFIX))
         self._entries: dict[bytes, Extent] = {}
         self._blobs: dict[bytes, Extent] = {}
+        self._lists: dict[bytes, Extent] = {}
         self._end = len(_HEAD)
 
     def __enter__(self) -> BundleWriter:
@@ -150,6 +167,10 @@ class BundleWriter:
         """Add the file of an entry, unless its key is there. Raises OSError."""
         self._add(self._entries, bytes.fromhex(key_hex), content)
 
+    def add_revocations(self, signer: bytes, content: bytes) -> None:
+        """Add the file of a revocation list, unless its signer has one there. Raises OSError."""
+        self._add(self._lists, signer, content)
+
     def write(self, content: bytes) -> str:
         """Add a blob, unless it is there; return its name. Raises OSError."""
         name = content_name(content)
@@ -170,8 +191,9 @@ class BundleWriter:
     def _write_index(self) -> None:
         entries = (_ENTRY_ROW.pack(key, *extent) for key, extent in sorted(self._entries.items()))
         blobs = (_BLOB_ROW.pack(name, extent.start) for name, extent in sorted(self._blobs.items()))
-        rows = b"".join((*entries, *blobs))
-        numbers = _NUMBERS.pack(len(self._entries), len(self._blobs))
+        lists = (_LIST_ROW.pack(signer, *extent) for signer, extent in sorted(self._lists.items()))
+        rows = b"".join((*entries, *blobs, *lists))
+        numbers = _NUMBERS.pack(len(self._entries), len(self._blobs), len(self._lists))
         self._file.write(rows + _FOOT.pack(numbers, digest(numbers + rows), _HEAD))
 
 

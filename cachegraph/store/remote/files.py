@@ -2,6 +2,7 @@
 
     v1/e/kk/<key>              an entry (shared/entry_file.py), always signed
     v1/b/hh/<digest>           a blob
+    v1/r/<signer>              what that signer has revoked (revocation/list_file.py)
     v1/u/<day>/<unique name>   a report of uses (use_log/writing.py)
     v1/l/kk/<key>.<number>     the lease for building that key (claims/lease.py)
 

@@ -6,10 +6,11 @@ server does not read. So the client counts, too.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any
 
 import psycopg
-from psycopg.pq import TransactionStatus
+from psycopg.pq import ConnStatus, TransactionStatus
 
 _PAUSE = 0.1  # seconds between two looks at the clock
 
@@ -29,6 +30,13 @@ class BoundedConnection(psycopg.Connection[Any]):
                 self.close()
             raise
 
+    def was_closed(self) -> bool:
+        """Tell if the server has closed the connection since the last statement; asks it nothing."""
+        with suppress(psycopg.Error):
+            self.pgconn.consume_input()  # why it was closed
+            self.pgconn.consume_input()  # the end
+        return self.pgconn.status != ConnStatus.OK
+
 
 def connect(url: str, seconds: float) -> BoundedConnection:
     """Return a connection whose every statement takes at most `seconds`. Raises psycopg.Error."""
@@ -38,6 +46,7 @@ def connect(url: str, seconds: float) -> BoundedConnection:
         connect_timeout=max(2, round(seconds)),  # psycopg takes whole seconds, and one as two
         options=f"-c statement_timeout={milliseconds} -c lock_timeout={milliseconds}",
         tcp_user_timeout=milliseconds,
+        prepare_threshold=None,  # the next transaction may be on another connection of a pooler
     )
     made.longest = seconds
     return made

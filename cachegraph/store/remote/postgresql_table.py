@@ -18,8 +18,8 @@ from hashlib import md5
 from typing import Any
 
 import psycopg
-from sqlalchemy import Connection, create_engine, make_url, text
-from sqlalchemy.exc import ProgrammingError, SQLAlchemyError
+from sqlalchemy import Connection, create_engine, event, make_url, text
+from sqlalchemy.exc import DisconnectionError, ProgrammingError, SQLAlchemyError
 
 from cachegraph.named_tuples import NamedTuple
 from cachegraph.remote_url import RemoteURL
@@ -82,6 +82,7 @@ class PostgreSQLTable:
             max_overflow=7,
             pool_timeout=url.timeout,
         )
+        event.listen(self._engine, "checkout", _refuse_closed)
 
     def read(self, name: str, most: int) -> FileRow | None:
         """Return a row, without its content if that is longer than `most`; None if there is none."""
@@ -168,6 +169,12 @@ class PostgreSQLTable:
         except (SQLAlchemyError, psycopg.Error) as error:
             what = str(getattr(error, "orig", None) or error)
             raise RemoteError(self._location, what.strip().partition("\n")[0]) from error
+
+
+def _refuse_closed(connection: Any, *_: object) -> None:
+    """Raise DisconnectionError for a connection that the server has closed: SQLAlchemy makes another."""
+    if connection.was_closed():
+        raise DisconnectionError("closed by the server")
 
 
 def _has_no_table(error: RemoteError) -> bool:

@@ -1,7 +1,10 @@
 """Files in Redis or Valkey: a string each, under "cachegraph:" and the name of the file.
 
 With a time to live, each file vanishes that long after it was written; a blob that is written again
-lives on. An entry whose blob has vanished is a miss.
+lives on. An entry whose blob has vanished is a miss. Revocation lists stay.
+
+The names of the leases of a key are in a set, under "cachegraph-leases:" and the place of the lease: Redis
+finds names by their beginning only by a walk over all, and each node that waits asks for them every second.
 """
 
 from __future__ import annotations
@@ -14,10 +17,12 @@ from typing import Any
 
 from cachegraph.remote_url import RemoteURL
 from cachegraph.store.files import Oversized
+from cachegraph.store.paths import LEASES, REVOCATIONS
 from cachegraph.store.remote.files import RemoteError, RemoteFile
 from cachegraph.store.remote.per_process import PerProcess
 
 _PREFIX = "cachegraph:"
+_LEASES_PREFIX = "cachegraph-leases:"
 _AT_ONCE = 500
 _WILD = str.maketrans({character: f"\\{character}" for character in "*?[]\\"})
 
@@ -51,27 +56,37 @@ class RedisFiles:
     def write(self, name: str, content: bytes) -> None:
         """Create or replace a file in one step."""
         with self._errors():
-            self._client.get().set(_PREFIX + name, content, ex=self._seconds)
+            seconds = None if name.startswith(REVOCATIONS) else self._seconds
+            asked = self._client.get().pipeline(transaction=True)
+            self._note_lease(asked.set(_PREFIX + name, content, ex=seconds), name).execute()
 
     def create(self, name: str, content: bytes) -> bool:
         """Create a file in one step; return False if there is one, which begins to live anew."""
         with self._errors():
             client = self._client.get()
-            if client.set(_PREFIX + name, content, ex=self._seconds, nx=True):
-                return True
-            if self._seconds:
+            asked = client.pipeline(transaction=True)
+            asked.set(_PREFIX + name, content, ex=self._seconds, nx=True)
+            created = self._note_lease(asked, name).execute()[0]
+            if not created and self._seconds:
                 client.expire(_PREFIX + name, self._seconds)
-            return False
+            return bool(created)
 
     def remove(self, name: str) -> bool:
         """Remove a file; return False if there was none."""
         with self._errors():
-            return bool(self._client.get().delete(_PREFIX + name))
+            asked = self._client.get().pipeline(transaction=True).delete(_PREFIX + name)
+            place = _lease_of(name)
+            if place:
+                asked.srem(_LEASES_PREFIX + place, name)
+            return bool(asked.execute()[0])
 
     def listed(self, prefix: str) -> Iterator[RemoteFile]:
         """Yield every file whose name starts with `prefix`. Redis does not keep when one was written."""
         with self._errors():
             client, now = self._client.get(), time.time()
+            if _lease_of(prefix):
+                yield from self._leases(prefix, now)
+                return
             for key in client.scan_iter(f"{_PREFIX}{prefix.translate(_WILD)}*", count=_AT_ONCE):
                 yield RemoteFile(key.decode().removeprefix(_PREFIX), client.strlen(key), now)
 
@@ -84,6 +99,26 @@ class RedisFiles:
         client = self._client.forget()
         if client is not None:
             client.close()
+
+    def _note_lease(self, asked: Any, name: str) -> Any:
+        """Add to the requests `asked` those that put a lease into the set of its key; return `asked`."""
+        place = _lease_of(name)
+        if place:
+            asked.sadd(_LEASES_PREFIX + place, name)
+            if self._seconds:
+                asked.expire(_LEASES_PREFIX + place, self._seconds)
+        return asked
+
+    def _leases(self, prefix: str, now: float) -> Iterator[RemoteFile]:
+        client = self._client.get()
+        names = [name.decode() for name in client.smembers(_LEASES_PREFIX + _lease_of(prefix))]
+        asked = client.pipeline(transaction=True)
+        for name in names:
+            asked.exists(_PREFIX + name).strlen(_PREFIX + name)
+        found = iter(asked.execute())
+        for name, exists, size in zip(names, found, found, strict=False):
+            if exists and name.startswith(prefix):
+                yield RemoteFile(name, size, now)
 
     def _connect(self) -> Any:
         import redis
@@ -104,3 +139,9 @@ class RedisFiles:
             yield
         except redis.RedisError as error:
             raise RemoteError(self.location, f"{type(error).__name__}: {error}") from error
+
+
+def _lease_of(name: str) -> str:
+    """Return the place of the lease that a name, or the beginning of one, belongs to; empty if none."""
+    place, dot, _ = name.rpartition(".")
+    return place if dot and name.startswith(f"{LEASES}/") else ""

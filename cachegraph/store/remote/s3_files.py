@@ -37,13 +37,16 @@ class S3Files:
 
     def read(self, name: str, most: int) -> bytes:
         """Return the content of a file. Raises FileNotFoundError, and Oversized above `most` bytes."""
-        deadline = monotonic() + self._timeout
         with self._errors(name):
-            found = self._client.get().get_object(Bucket=self._bucket, Key=self._key(name))
+            client = (
+                self._client.get()
+            )  # where many start at once, importing boto3 takes longer than an answer
+            deadline = monotonic() + self._timeout
+            found = client.get_object(Bucket=self._bucket, Key=self._key(name))
             if found["ContentLength"] > most:
                 found["Body"].close()
                 raise Oversized(f"{self.location}/{name}", found["ContentLength"], most)
-            return b"".join(self._chunks(found["Body"], deadline))
+            return b"".join(self._chunks(found["Body"], found["ContentLength"], deadline))
 
     def write(self, name: str, content: bytes) -> None:
         """Create or replace a file in one step."""
@@ -105,9 +108,10 @@ class S3Files:
         )
         return boto3.session.Session().client("s3", config=config)
 
-    def _chunks(self, body: Any, deadline: float) -> Iterator[bytes]:
+    def _chunks(self, body: Any, left: int, deadline: float) -> Iterator[bytes]:
         for chunk in body.iter_chunks(_CHUNK):
-            if monotonic() > deadline:
+            left -= len(chunk)
+            if left > 0 and monotonic() > deadline:
                 raise RemoteError(self.location, f"no whole answer within {self._timeout:g} s")
             yield chunk
 

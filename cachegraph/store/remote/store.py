@@ -18,20 +18,22 @@ from cachegraph.fingerprint.primitives import content_name, named_length
 from cachegraph.key import CacheKey
 from cachegraph.store.activity import Batch
 from cachegraph.store.artifacts import describe, pack, refuse_oversized
-from cachegraph.store.entry import LARGEST_ENTRY, Artifact, BlobReference, Entry, Hit, Miss
+from cachegraph.store.entry import LARGEST_ENTRY, Artifact, BlobReference, Entry, Hit, Miss, Origin
 from cachegraph.store.failures import miss_of
 from cachegraph.store.files import Oversized
 from cachegraph.store.paths import ENTRIES, blob_place, entry_place, is_key
 from cachegraph.store.protocol import Claim
 from cachegraph.store.record import Record
 from cachegraph.store.remote.files import RemoteFiles
-from cachegraph.store.shared.entry_file import read_description, read_record, signature_fault, write_entry
+from cachegraph.store.shared.entry_check import EntryCheck
+from cachegraph.store.shared.entry_file import read_description, read_record, write_again, write_entry
 from cachegraph.store.shared.without_index import StoredFile, StoreWithoutIndex
 from cachegraph.store.signing import sign
-from cachegraph.store.trust import Trust, Untrusted
+from cachegraph.store.trust import Trust
 from cachegraph.store.use_log.writing import LARGEST_FILE, REPORTS, report_name
 
 if TYPE_CHECKING:
+    from cachegraph.store.revocation.reading import Revocations
     from cachegraph.store.shared.near_blobs import NearBlobs
     from cachegraph.store.use_log.writing import UseLog
 
@@ -40,7 +42,8 @@ class RemoteStore(StoreWithoutIndex):
     """The store in `files`; entries of the signers of `trust` are believed.
 
     With `near`, blobs are copied to this node when they are first read. `use_log` is this node's, of
-    which uses are reported. Methods raise RemoteError unless they say otherwise.
+    which uses are reported. `revocations` are those of all tiers; by default, the store reads its own.
+    Methods raise RemoteError unless they say otherwise.
     """
 
     def __init__(
@@ -49,10 +52,11 @@ class RemoteStore(StoreWithoutIndex):
         trust: Trust,
         near: NearBlobs | None = None,
         use_log: UseLog | None = None,
+        revocations: Revocations | None = None,
     ) -> None:
         self.files = files
         self.may_write = files.may_write and trust.may_write
-        self._signers = trust.signers or ()
+        self.check = EntryCheck(files.location, files.read, trust.signers or (), revocations)
         self._near = near
         self._use_log = use_log
 
@@ -64,24 +68,34 @@ class RemoteStore(StoreWithoutIndex):
     def get(self, key: CacheKey) -> Hit | Miss:
         """Return the checked entry of `key`, or the reason for the miss. Never raises."""
         try:
-            record = read_record(self._content(key.hex), key)
-            return record.hit(self._sound_blob) if isinstance(record, Record) else record
+            content = self._content(key.hex)
+            record = read_record(content, key)
+            found = record.hit(self._sound_blob) if isinstance(record, Record) else record
+            return found._replace(file=content) if isinstance(found, Hit) else found
         except FileNotFoundError:
             return Miss("never-seen", f"{self.files.location} has no such key")
         except Exception as error:  # a damaged file, or lack of memory, can raise anything
             return miss_of(error)
 
-    def put(self, key: CacheKey, artifact: Artifact, load_seconds: float = 0.0) -> None:
+    def put(
+        self, key: CacheKey, artifact: Artifact, load_seconds: float = 0.0, origin: Origin | None = None
+    ) -> None:
         """Publish `artifact` under `key` in one step, replacing the old entry.
 
-        Raises ValueError if the artifact cannot be stored, and what signing raises.
+        A copy keeps the signature of its `origin`. Raises ValueError if the artifact cannot be stored, and
+        what signing raises.
         """
         record, _ = pack(artifact, _RemoteBlobs(self.files))
-        self.write(key, record, describe(key, artifact, load_seconds), artifact.references)
+        if origin is not None:
+            self._publish(key, write_again(key, record, origin))
+        else:
+            self.write(key, record, describe(key, artifact, load_seconds), artifact.references)
 
     def write(self, key: CacheKey, record: Record, entry: Entry, references: Collection[bytes]) -> None:
         """Publish an entry whose blobs are there. Raises as `put` does."""
-        content = write_entry(key, record, entry, references, sign)
+        self._publish(key, write_entry(key, record, entry, references, sign))
+
+    def _publish(self, key: CacheKey, content: bytes) -> None:
         refuse_oversized(key, len(content))
         self.files.write(entry_place(key.hex), content)
 
@@ -102,17 +116,32 @@ class RemoteStore(StoreWithoutIndex):
 
     def read_entry(self, key_hex: str) -> StoredFile | Miss:
         """Return the content of the file of a key, or why it is none. Raises Untrusted."""
-        content = self._content(key_hex)
+        return self._stored(key_hex, self._content(key_hex))
+
+    def _stored(self, key_hex: str, content: bytes) -> StoredFile | Miss:
         found = read_description(content, bytes.fromhex(key_hex))
         if isinstance(found, Miss):
             return found
         entry = found.entry._replace(stored_size=len(content))
-        blobs = [BlobReference(name, digest, named_length(digest)) for name, digest in found.blobs.items()]
-        return StoredFile(entry, blobs, found.references, found.encoding)
+        blobs = [
+            BlobReference(name, digest, named_length(digest))
+            for name, digest in found.record.all_blobs.items()
+        ]
+        return StoredFile(entry, blobs, found.references, found.encoding, found.origin, found.record)
 
-    def renew(self, key: CacheKey) -> StoredFile | None:
-        """Return the content of the file of `key`, or None. Never raises. The server keeps its own times."""
-        return self._readable(key.hex)
+    def renew(self, key: CacheKey, file: bytes | None) -> StoredFile | None:
+        """Return the content of the `file` of `key` that a hit had; None if it was revoked since.
+
+        The server is not asked again, and keeps times of its own. Never raises.
+        """
+        if file is None:
+            return None
+        try:
+            self._refuse_strange(key.hex, file)
+            found = self._stored(key.hex, file)
+        except (OSError, MemoryError):
+            return None
+        return found if isinstance(found, StoredFile) else None
 
     def add_counts(self, batch: Batch) -> bool:
         """Report what processes of this node used since the last report; return False if nothing was sent.
@@ -155,14 +184,16 @@ class RemoteStore(StoreWithoutIndex):
         return found if isinstance(found, StoredFile) else None
 
     def _content(self, key_hex: str) -> bytes:
-        """Return an entry file. Raises OSError, and Untrusted unless a trusted signer published it there."""
-        place = entry_place(key_hex)
-        content = self.files.read(place, LARGEST_ENTRY)
-        fault = signature_fault(content, key_hex, self._signers)
-        if fault:
-            advice = "list in CACHEGRAPH_TRUST, as signed:KEY,.., whose entries may run code here"
-            raise Untrusted(f"{self.files.location}/{place}", fault, advice)
+        """Return an entry file. Raises OSError, and Untrusted unless a trusted signer published it there.
+
+        Also for what was revoked since.
+        """
+        content = self.files.read(entry_place(key_hex), LARGEST_ENTRY)
+        self._refuse_strange(key_hex, content)
         return content
+
+    def _refuse_strange(self, key_hex: str, content: bytes) -> None:
+        self.check.refuse_strange(content, key_hex, f"{self.files.location}/{entry_place(key_hex)}")
 
     def _sound_blob(self, digest_hex: str) -> bytes | None:
         return self._near.fetch(digest_hex, self._far_blob) if self._near else self._far_blob(digest_hex)

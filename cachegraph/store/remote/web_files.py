@@ -9,14 +9,15 @@ from __future__ import annotations
 import errno
 from collections.abc import Iterator
 from http.client import HTTPException
-from time import monotonic, sleep
+from time import sleep
 from typing import Any
 from urllib.error import HTTPError
-from urllib.request import Request, urlopen
+from urllib.request import Request
 
 from cachegraph.remote_url import RemoteURL
 from cachegraph.store.files import Oversized
 from cachegraph.store.remote.files import RemoteError, RemoteFile
+from cachegraph.store.remote.web_answers import bounded_opener
 from cachegraph.version import __version__
 
 _CHUNK = 1 << 18
@@ -31,20 +32,22 @@ class WebFiles:
         self.may_write = False
         self._base = url.url.rstrip("/")
         self._timeout = url.timeout
+        self._opener = bounded_opener()
 
     def read(self, name: str, most: int) -> bytes:
         """Return the content of a file. Raises FileNotFoundError, and Oversized above `most` bytes."""
-        deadline = monotonic() + self._timeout
         request = Request(f"{self._base}/{name}", headers={"User-Agent": f"cachegraph/{__version__}"})
         try:
-            with urlopen(request, timeout=self._timeout) as answer:
-                return self._content(answer, name, most, deadline)
+            with self._opener.open(request, timeout=self._timeout) as answer:
+                return self._content(answer, name, most)
         except HTTPError as error:
             if error.code in _MISSING:
                 raise FileNotFoundError(errno.ENOENT, "no such file", f"{self.location}/{name}") from None
             raise RemoteError(self.location, f"status {error.code}") from error
         except (Oversized, RemoteError):
             raise
+        except TimeoutError as error:
+            raise RemoteError(self.location, f"no whole answer within {self._timeout:g} s") from error
         except (OSError, HTTPException) as error:
             raise RemoteError(self.location, str(error)) from error
 
@@ -71,15 +74,13 @@ class WebFiles:
     def close(self) -> None:
         """Do nothing: no connection stays open."""
 
-    def _content(self, answer: Any, name: str, most: int, deadline: float) -> bytes:
+    def _content(self, answer: Any, name: str, most: int) -> bytes:
         pieces, size = [], 0
         while piece := answer.read1(_CHUNK):
             pieces.append(piece)
             size += len(piece)
             if size > most:
                 raise Oversized(f"{self.location}/{name}", size, most)
-            if monotonic() > deadline:
-                raise RemoteError(self.location, f"no whole answer within {self._timeout:g} s")
         stated = answer.headers.get("Content-Length")
         if stated is not None and stated.isdecimal() and int(stated) != size:
             raise RemoteError(self.location, f"{size} of {stated} bytes came")

@@ -7,9 +7,9 @@
     signature   := of "cachegraph entry" NUL "v1/e/kk/<key>" NUL (the place of the file), magic, version and
                    everything after the signature; so it is invalid for a moved or renamed file
     record      := the content of a hit (record.py); the first length is its length
-    description := JSON in UTF-8: an object of the fields of Entry except digest, and "references", the
-                   digests (hex) of the keys of other entries; the second length is its length; a reader
-                   ignores unknown fields
+    description := JSON in UTF-8: an object of the fields of Entry except digest, of "references", the
+                   digests (hex) of the keys of other entries, and of "writer", the number of the user and
+                   the host; the second length is its length; a reader ignores unknown fields
     encoding    := the rest: the canonical encoding of the key, compressed with zlib as in key.py
 
 Numbers are big-endian.
@@ -21,13 +21,15 @@ Version history
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Collection
 from struct import Struct
 
 from cachegraph.fingerprint.primitives import digest
 from cachegraph.key import CacheKey, compressed
 from cachegraph.named_tuples import NamedTuple
-from cachegraph.store.entry import Entry, Miss, check_entry
+from cachegraph.processes import host_name
+from cachegraph.store.entry import Entry, Miss, Origin, check_entry
 from cachegraph.store.paths import entry_place
 from cachegraph.store.record import Record, decode, decode_by_digest, encode
 from cachegraph.store.signing import SIGNATURE_SIZE, SIGNER_SIZE, Signature, is_signed, public_key_text
@@ -42,6 +44,7 @@ _CHECKED_FROM = 4 + 16
 _SIGNED_FROM = _CHECKED_FROM + _SIGNED_BY.size
 _UNSIGNED = Signature(bytes(SIGNER_SIZE), bytes(SIGNATURE_SIZE))
 
+_LONGEST_WRITER = 100
 _DESCRIBED = [name for name in Entry._fields if name != "digest"]
 
 
@@ -68,9 +71,41 @@ def write_entry(
 
     described = {name: value for name, value in entry._asdict().items() if name != "digest"}
     described["references"] = sorted(other.hex() for other in references)
-    pieces = encode(key, record), json.dumps(described, sort_keys=True).encode()
-    signed = b"".join((_LENGTHS.pack(*map(len, pieces)), *pieces, compressed(key)))
+    described["writer"] = this_writer()
+    description = json.dumps(described, sort_keys=True).encode()
+    signed = _signed_part(encode(key, record), description, compressed(key))
     signature = _UNSIGNED if sign is None else sign(_message(key.hex, _MAGIC, signed))
+    return _whole(signature, signed)
+
+
+def write_again(key: CacheKey, record: Record, origin: Origin) -> bytes:
+    """Return the file that `origin` signed, from the record of a copy.
+
+    Raises ValueError if it signed another one.
+    """
+    signed = _signed_part(encode(key, record), origin.description, origin.encoding)
+    signature = Signature(origin.signer, origin.signature)
+    if not is_signed(signature, _message(key.hex, _MAGIC, signed)):
+        whose = public_key_text(origin.signer)
+        raise ValueError(f"copying {key.hex}: it is not what {whose} signed; build it again")
+    return _whole(signature, signed)
+
+
+def this_writer() -> str:
+    """Return the name under which this process writes: the number of its user, and its host."""
+    return f"{os.geteuid()}@{''.join(c for c in host_name()[:64] if c.isprintable())}"
+
+
+def signer_of(content: bytes) -> bytes:
+    """Return the public key in a sound file of this format; zeros if nobody signed it."""
+    return content[_CHECKED_FROM : _CHECKED_FROM + SIGNER_SIZE]
+
+
+def _signed_part(record: bytes, description: bytes, encoding: bytes) -> bytes:
+    return b"".join((_LENGTHS.pack(len(record), len(description)), record, description, encoding))
+
+
+def _whole(signature: Signature, signed: bytes) -> bytes:
     checked = b"".join((*signature, signed))
     return b"".join((_MAGIC, digest(checked), checked))
 
@@ -123,14 +158,36 @@ def read_record(content: bytes, key: CacheKey) -> Record | Miss:
 class EntryDescription(NamedTuple):
     """The descriptive part of an entry file.
 
-    `blobs` maps names (PAYLOAD for the payload) to digests, `references` are the key digests of
-    other entries, and `encoding` is the compressed encoding of the key.
+    `record` is what is described, `references` are the key digests of other entries, `encoding` is the
+    compressed encoding of the key, and `origin` is who published it; None if nobody signed.
     """
 
     entry: Entry
-    blobs: dict[str, str]
+    record: Record
     references: tuple[bytes, ...]
     encoding: bytes
+    origin: Origin | None
+
+
+def read_origin(content: bytes) -> Origin | Miss:
+    """Return who published an entry, by its file of this format, or why that is not known.
+
+    Files of releases that named no writer have an empty one.
+    """
+    import json
+
+    pieces = split_file(content)
+    if isinstance(pieces, Miss):
+        return pieces
+    try:
+        fields = json.loads(pieces.description)
+        writer, release = fields.get("writer", ""), fields["version"]
+    except (KeyError, ValueError, AttributeError, RecursionError) as error:
+        return Miss("damaged", f"the description is not what was written ({error})")
+    if not (isinstance(writer, str) and isinstance(release, str) and len(writer) <= _LONGEST_WRITER):
+        return Miss("damaged", "the description has a writer or a release that is no text")
+    signer, signature = _SIGNED_BY.unpack_from(content, _CHECKED_FROM)
+    return Origin(signer, signature, writer, release, pieces.description, pieces.encoding)
 
 
 def read_description(content: bytes, key_digest: bytes) -> EntryDescription | Miss:
@@ -150,4 +207,8 @@ def read_description(content: bytes, key_digest: bytes) -> EntryDescription | Mi
         references = tuple(bytes.fromhex(other) for other in fields.get("references", ()))
     except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
         return Miss("damaged", f"the description is not what was written ({error})")
-    return EntryDescription(entry, record.all_blobs, references, pieces.encoding)
+    is_signed_file = content.startswith(_MAGIC) and signer_of(content) != _UNSIGNED.signer
+    origin = read_origin(content) if is_signed_file else None
+    if isinstance(origin, Miss):
+        return origin
+    return EntryDescription(entry, record, references, pieces.encoding, origin)

@@ -19,9 +19,9 @@ from pathlib import Path
 
 from cachegraph.errors import NoDirectoryError
 from cachegraph.fingerprint.primitives import digest
-from cachegraph.settings import user_cache_directory
 from cachegraph.store.filesystem import file_system
 from cachegraph.store.paths import DIRECTORY_MODE, unique_name
+from cachegraph.user_directories import user_cache_directory
 
 _PLACES = ("/tmp", "/var/tmp", "/dev/shm")
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -18,18 +18,20 @@ from cachegraph.key import CacheKey
 from cachegraph.store.activity import Batch
 from cachegraph.store.artifacts import describe, pack, refuse_oversized
 from cachegraph.store.blobs import Blobs
-from cachegraph.store.entry import LARGEST_ENTRY, Artifact, BlobReference, Hit, Miss
+from cachegraph.store.entry import LARGEST_ENTRY, Artifact, BlobReference, Hit, Miss, Origin
 from cachegraph.store.failures import miss_of
 from cachegraph.store.files import publish_file, read_file, read_network_file, remove_file
 from cachegraph.store.paths import SharedLayout, file_size, is_key
 from cachegraph.store.protocol import Claim
 from cachegraph.store.record import Record
-from cachegraph.store.shared.entry_file import read_description, read_record, signature_fault, write_entry
+from cachegraph.store.shared.entry_file import read_description, read_record, write_again, write_entry
 from cachegraph.store.shared.without_index import StoredFile, StoreWithoutIndex
 from cachegraph.store.signing import sign
 from cachegraph.store.trust import PRIVATE, Guard, Trust, Untrusted
 
 if TYPE_CHECKING:
+    from cachegraph.store.revocation.reading import Revocations
+    from cachegraph.store.shared.entry_check import EntryCheck
     from cachegraph.store.shared.near_blobs import NearBlobs
 
 RENEWED_SECONDS = 86400.0
@@ -41,6 +43,7 @@ class SharedStore(StoreWithoutIndex):
 
     With `network`, a miss is checked twice. `trust` names the users whose files are read; by
     default only this user. With `near`, blobs are copied to this node when they are first read.
+    `revocations` are those of all tiers; by default, the store reads its own.
     Methods raise OSError unless they say otherwise.
     """
 
@@ -50,6 +53,7 @@ class SharedStore(StoreWithoutIndex):
         network: bool = True,
         trust: Trust | None = None,
         near: NearBlobs | None = None,
+        revocations: Revocations | None = None,
     ) -> None:
         self.layout = SharedLayout(directory)
         self.guard = Guard(directory, trust or Trust.of(PRIVATE))
@@ -57,7 +61,9 @@ class SharedStore(StoreWithoutIndex):
         self.blobs = Blobs(self.layout, self.guard)
         self._near = near
         self.may_write = self.guard.trust.may_write
-        self._sign = sign if self.guard.trust.signers is not None else None
+        signers = self.guard.trust.signers
+        self._sign = sign if signers is not None else None
+        self.check = None if signers is None else self._checked(signers, revocations)
 
     @property
     def location(self) -> str:
@@ -75,14 +81,20 @@ class SharedStore(StoreWithoutIndex):
         except Exception as error:  # a damaged file, or lack of memory, can raise anything
             return miss_of(error)
 
-    def put(self, key: CacheKey, artifact: Artifact, load_seconds: float = 0.0) -> None:
+    def put(
+        self, key: CacheKey, artifact: Artifact, load_seconds: float = 0.0, origin: Origin | None = None
+    ) -> None:
         """Publish `artifact` under `key` in one step, replacing the old entry.
 
-        Raises OSError, and ValueError if the artifact cannot be stored.
+        Where entries are signed, a copy keeps the signature of its `origin`. Raises OSError, and ValueError
+        if the artifact cannot be stored.
         """
         record, _ = pack(artifact, self.blobs)
-        entry = describe(key, artifact, load_seconds)
-        content = write_entry(key, record, entry, artifact.references, self._sign)
+        if origin is not None and self._sign is not None:
+            content = write_again(key, record, origin)
+        else:
+            entry = describe(key, artifact, load_seconds)
+            content = write_entry(key, record, entry, artifact.references, self._sign)
         refuse_oversized(key, len(content))
         publish_file(self.layout.entry(key.hex), content, self.guard)
 
@@ -93,11 +105,14 @@ class SharedStore(StoreWithoutIndex):
         except Exception:  # as in get
             return None
 
-    def stored(self) -> Iterator[StoredFile]:
-        """Yield the content of every readable entry file, in no order."""
+    def stored(self, refused: Callable[[Untrusted], None] = lambda _: None) -> Iterator[StoredFile]:
+        """Yield the content of every readable entry file, in no order; `refused` gets strangers'."""
         for name, path in entry_files(self.layout):
             try:
                 found = self.read_entry(name, path)
+            except Untrusted as error:
+                refused(error)
+                continue
             except (OSError, MemoryError):  # removed meanwhile, or unreadable
                 continue
             if isinstance(found, StoredFile):
@@ -113,14 +128,15 @@ class SharedStore(StoreWithoutIndex):
         entry = found.entry._replace(last_used=used, stored_size=len(content))
         blobs = [
             BlobReference(name, digest, file_size(self.layout.blob(digest)))
-            for name, digest in found.blobs.items()
+            for name, digest in found.record.all_blobs.items()
         ]
-        return StoredFile(entry, blobs, found.references, found.encoding)
+        return StoredFile(entry, blobs, found.references, found.encoding, found.origin, found.record)
 
-    def renew(self, key: CacheKey) -> StoredFile | None:
+    def renew(self, key: CacheKey, file: bytes | None = None) -> StoredFile | None:
         """Touch the file of `key`, so that pruning spares it, and return its content or None.
 
-        Touches it at most once a day, and only if this user owns it. Never raises.
+        Touches it at most once a day, and only if this user owns it. It is read again, whatever `file` was
+        read before. Never raises.
         """
         path = self.layout.entry(key.hex)
         try:
@@ -176,14 +192,22 @@ class SharedStore(StoreWithoutIndex):
     def close(self) -> None:
         """Do nothing: no file stays open."""
 
+    def _checked(self, signers: Collection[bytes], revocations: Revocations | None) -> EntryCheck:
+        from cachegraph.store.shared.entry_check import EntryCheck  # most directories are not signed
+
+        directory, guard = self.layout.directory, self.guard
+        return EntryCheck(
+            self.location,
+            lambda place, most: self._read(directory / place, guard, most),
+            signers,
+            revocations,
+        )
+
     def _content(self, name: str, path: Path) -> bytes:
-        """Return an entry file. Raises OSError, and Untrusted for a wrong signature."""
+        """Return an entry file. Raises OSError, and Untrusted for one of nobody trusted, or revoked."""
         content = self._read(path, self.guard, LARGEST_ENTRY)
-        signers = self.guard.trust.signers
-        fault = "" if signers is None else signature_fault(content, name, signers)
-        if fault:
-            advice = "list in CACHEGRAPH_TRUST whose entries may run code here, and nobody else"
-            raise Untrusted(path, fault, advice)
+        if self.check is not None:
+            self.check.refuse_strange(content, name, path)
         return content
 
     def _sound_blob(self, digest_hex: str) -> bytes | None:

@@ -5,22 +5,39 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Protocol
 
+from cachegraph.fingerprint.primitives import content_name
 from cachegraph.key import CacheKey
 from cachegraph.named_tuples import NamedTuple
-from cachegraph.store.entry import BlobReference, Entry, Hit, Miss, NearKey
+from cachegraph.store.entry import BlobReference, Entry, Hit, Miss, NearKey, Origin
+from cachegraph.store.record import Record
 
 
 class StoredFile(NamedTuple):
-    """The content of an entry file, without its record.
+    """The content of an entry file.
 
     `references` are the key digests of other entries, `encoding` is the compressed encoding of the
-    key. The `last_used` of the entry is the time at which its file was last written or renewed.
+    key, `origin` is who published it; `record` is None if it was not kept. The `last_used` of the entry
+    is the time at which its file was last written or renewed.
     """
 
     entry: Entry
     blobs: list[BlobReference]
     references: tuple[bytes, ...]
     encoding: bytes
+    origin: Origin | None = None
+    record: Record | None = None
+
+    def holds(self, hit: Hit) -> bool:
+        """Return True if the file has that hit: it may have been exchanged since the hit was read.
+
+        Its origin signed this file, and no other.
+        """
+        record = self.record
+        if record is None or (record.blobs, record.seconds) != (hit.blobs, hit.seconds):
+            return False
+        if record.payload_blob is None:
+            return record.payload == hit.payload
+        return record.payload_blob == content_name(hit.payload)
 
 
 class StoreWithoutIndex(Protocol):

@@ -11,7 +11,7 @@ from cachegraph.forking import momentary_lock
 from cachegraph.key import CacheKey, compressed
 from cachegraph.store.activity import Batch
 from cachegraph.store.artifacts import describe
-from cachegraph.store.entry import PAYLOAD, Artifact, Entry, Hit, Miss, NearKey
+from cachegraph.store.entry import PAYLOAD, Artifact, Entry, Hit, Miss, NearKey, Origin
 from cachegraph.store.protocol import Claim
 
 
@@ -42,7 +42,9 @@ class MemoryStore:
     def get_many(self, keys: Sequence[CacheKey]) -> list[Hit | Miss]:
         return [self.get(key) for key in keys]
 
-    def put(self, key: CacheKey, artifact: Artifact, load_seconds: float = 0.0) -> None:
+    def put(
+        self, key: CacheKey, artifact: Artifact, load_seconds: float = 0.0, origin: Origin | None = None
+    ) -> None:
         if PAYLOAD in artifact.blobs:
             raise ValueError(
                 "storing an artifact: a blob has the empty name, which is the payload's; name it"

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
+from click.testing import CliRunner
 
 from cachegraph import cache as cache_module
 from cachegraph.cache import Artifact, Cache, Hit, Miss

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterator
 
 import pytest
-from typer.testing import CliRunner
+from click.testing import CliRunner
 
 from cachegraph.cache import Artifact, Cache, Hit, Miss
 from cachegraph.cli.app import app

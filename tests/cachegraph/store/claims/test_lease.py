@@ -334,3 +334,87 @@ def test_who_loses_the_race_for_a_generation_is_told_who_won(
     assert (holder.host, holder.pid) == ("n1", os.getpid())
     monkeypatch.undo()
     winner.release()
+
+
+class Stalled(DirectoryLeaseFiles):
+    """The files of a process that stands still before its first call of a kind, while something happens."""
+
+    def __init__(self, files: DirectoryLeaseFiles, **meanwhile: Callable[[], None]) -> None:
+        super().__init__(files._path, files._guard)
+        self._meanwhile = meanwhile
+
+    def read(self, end: str) -> bytes:
+        self._stall("read")
+        return super().read(end)
+
+    def create(self, end: str, content: bytes) -> bool:
+        self._stall("create")
+        return super().create(end, content)
+
+    def _stall(self, call: str) -> None:
+        if call in self._meanwhile:
+            self._meanwhile.pop(call)()
+
+
+def test_a_lease_that_was_released_since_it_was_listed_is_not_succeeded(
+    path: Path, nobody_beats: None
+) -> None:
+    first, second = Lease(path), Lease(path, host=ELSEWHERE)
+    assert first.acquire() is None
+
+    def begin_anew() -> None:
+        assert second.acquire() is None
+
+    late = Lease(path, host=Host("n3", "n3 boot"))
+    late._files = Stalled(late._files, read=first.release, create=begin_anew)
+    holder = late.acquire()
+    assert holder is not None
+    assert holder.host == "n2"
+    assert names(path) == ["abcd.1"]
+    second.release()
+
+
+def test_who_succeeds_a_dead_lease_gives_up_if_others_have_begun_anew_meanwhile(
+    path: Path, nobody_beats: None
+) -> None:
+    clock = Clock(0.0)
+    assert Lease(path, host=Host("n0", "n0 boot")).acquire() is None  # and is dead
+    late, first, second = (Lease(path, clock=clock, host=Host(f"n{n}", f"n{n} boot")) for n in (1, 2, 3))
+    assert late.acquire() is not None
+    assert first.acquire() is not None
+    clock.now += 2 * TTL
+
+    def succeed_and_begin_anew() -> None:
+        assert first.acquire() is None
+        assert names(path) == ["abcd.1", "abcd.2"]
+        first.release()
+        assert second.acquire() is None
+        assert names(path) == ["abcd.1"]
+
+    late._files = Stalled(late._files, create=succeed_and_begin_anew)
+    holder = late.acquire()
+    assert holder is not None
+    assert holder.host == "n3"
+    assert names(path) == ["abcd.1"]
+    second.release()
+
+
+def test_a_beat_does_not_create_a_removed_lease_again(path: Path, nobody_beats: None) -> None:
+    """The files of a server, which are read and then written, and a release between the two."""
+    lease = Lease(path)
+    assert lease.acquire() is None
+    held, replaced = lease._held, DirectoryLeaseFiles.replace
+    released = threading.Thread(target=lease.release)
+
+    class Slow(DirectoryLeaseFiles):
+        def replace(self, end: str, content: bytes) -> None:
+            released.start()
+            released.join(0.2)
+            replaced(self, end, content)
+
+    assert held is not None
+    held._files = Slow(lease._files._path, lease._files._guard)
+    lease.beat()
+    released.join()
+    held.beat()
+    assert names(path) == []

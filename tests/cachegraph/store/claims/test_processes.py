@@ -49,7 +49,7 @@ GET = (
     + """
 found = cache.lookup(key_of('a'))
 assert isinstance(found, Hit), found
-print(found.payload, sorted(set(sys.modules) & {"sqlalchemy", "typer", "rich", "numba", "scipy", "logging", "json"}))
+print(found.payload, sorted(set(sys.modules) & {"sqlalchemy", "click", "rich", "numba", "scipy", "logging", "json"}))
 """
 )
 

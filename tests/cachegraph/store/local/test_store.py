@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import sqlite3
+import subprocess
+import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -288,3 +290,27 @@ def test_whatever_reading_raises_is_a_miss_and_keeps_nobody_from_building(
     assert found.detail.endswith("while reading")
     assert cache.read_blob("00" * 40) is None
     cache._store.close()
+
+
+_DROPPED = """
+import gc, sys
+from cachegraph import Cache
+
+for directory in sys.argv[1:]:
+    for _ in range(2):
+        cache = Cache(directory, namespace="tests")
+        print(cache.get_or_build({"a": 1}, build=lambda: b"built", load=bytes).outcome)
+        del cache
+        gc.collect()
+"""
+
+
+def test_a_cache_that_is_dropped_leaves_no_connection_for_python_to_warn_of(cache_directory: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-X", "dev", "-W", "ignore::DeprecationWarning", "-c", _DROPPED, cache_directory],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout.split() == ["miss", "hit"]
+    assert done.stderr == ""

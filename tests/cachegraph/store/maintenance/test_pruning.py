@@ -21,7 +21,7 @@ from cachegraph.store.maintenance.directory import bytes_on_disk, clear
 from cachegraph.store.maintenance.planning import QUARANTINE_SECONDS, UNREFERENCED_SECONDS, Criteria
 from cachegraph.store.maintenance.pruning import carry_out, plan
 from cachegraph.store.quarantine import quarantine_content
-from cachegraph.toolchain import toolchain
+from cachegraph.toolchain import toolchain, version_or_absent
 
 Key = Callable[..., CacheKey]
 
@@ -227,8 +227,13 @@ def test_stale_entries_are_those_of_another_toolchain_format_or_hash_version(
     store: LocalStore, key: Key, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ours = CacheKey.build("kernel", {"toolchain": encode(toolchain()), "kernel": b"k"})
+    with_scipy = {**toolchain(), "scipy": version_or_absent("scipy")}
+    function = CacheKey.build("function", {"toolchain": encode(with_scipy), "graph": b"g"})
+    of_pytensor = CacheKey.build(
+        "function", {"toolchain": encode((toolchain(), with_scipy["scipy"])), "graph": b"h"}
+    )
     theirs = CacheKey.build("kernel", {"toolchain": encode({"numba": "0.1"}), "kernel": b"k"})
-    for one in (ours, theirs, key("of no toolchain")):
+    for one in (ours, function, of_pytensor, theirs, key("of no toolchain")):
         store.put(one, Artifact(b"a"))
 
     def stale() -> set[bytes]:
@@ -237,9 +242,9 @@ def test_stale_entries_are_those_of_another_toolchain_format_or_hash_version(
     assert stale() == {theirs.digest}
     with monkeypatch.context() as newer:
         newer.setattr("cachegraph.key.HASH_VERSION", 99)
-        assert len(stale()) == 3
+        assert len(stale()) == 5
     monkeypatch.setattr("cachegraph.store.maintenance.staleness.RECORD_FORMAT", 99)
-    assert len(stale()) == 3
+    assert len(stale()) == 5
 
 
 def test_an_index_quarantined_is_kept_for_a_week(store: LocalStore, key: Key) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections import OrderedDict
 from collections.abc import Callable
 from pathlib import Path
@@ -70,4 +71,16 @@ def test_a_store_tells_what_a_limit_would_have_cost(shared: bool, tmp_path: Path
     assert found.cost(found.held).misses == 0
     assert found.cost(found.held - 1)[1:] == (2, 6.0)
     assert found.cost(0)[1:] == (3, 9.0)
+    store.close()
+
+
+@pytest.mark.parametrize("nonsense", ["'soon'", "9e999", "x'00'"])
+def test_a_row_that_says_nonsense_is_no_number(nonsense: str, tmp_path: Path, key: Key) -> None:
+    store = LocalStore(tmp_path)
+    store.put(key("a"), Artifact(b"a", seconds={"compile": 3.0}))
+    assert [saved for _, _, saved in store.catalogue.costs()] == [3.0]
+    with store.database.writing() as connection:
+        connection.execute(f"UPDATE entry SET build_seconds = {nonsense}")
+    with pytest.raises(sqlite3.DataError, match="reading the index"):
+        what_if(store)
     store.close()

@@ -9,14 +9,14 @@ import pytest
 from cachegraph.remote_url import RemoteURL
 from cachegraph.store.remote.files import RemoteFiles
 from cachegraph.store.remote.opening import open_files
-from cachegraph.store.signing import make_own_key
 from tests.cachegraph.store.remote.servers import SERVERS, Server, missing
+from tests.cachegraph.store.signers import signing_key
 
 
 @pytest.fixture(autouse=True, scope="session")
 def own_key(unreachable_user_cache: object) -> bytes:
     """Return the public key with which the tests' entries are signed."""
-    return make_own_key()
+    return signing_key()
 
 
 @pytest.fixture(scope="module", params=sorted(SERVERS))

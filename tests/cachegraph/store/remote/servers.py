@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from urllib.error import URLError
+from urllib.parse import urlsplit
 from urllib.request import Request, urlopen
 
 POSTGRESQL = sorted(Path("/usr/lib/postgresql").glob("*/bin"))
@@ -132,6 +133,27 @@ def postgresql() -> Iterator[Server]:
 
 
 @contextmanager
+def pgbouncer(server: Server, mode: str) -> Iterator[Server]:
+    """Run a pooler before a server of PostgreSQL, configured as docs/scale.md says; a `mode` for its pools."""
+    port, behind = free_port(), urlsplit(server.url).port
+    with tempfile.TemporaryDirectory(prefix="cachegraph-pgbouncer-") as name:
+        directory = Path(name)
+        (directory / "users").write_text('"postgres" ""\n')
+        (directory / "pgbouncer.ini").write_text(
+            f"[databases]\npostgres = host=127.0.0.1 port={behind} user=postgres\n[pgbouncer]\n"
+            f"listen_addr = 127.0.0.1\nlisten_port = {port}\nunix_socket_dir =\nauth_type = any\n"
+            f"auth_file = {directory}/users\npool_mode = {mode}\ndefault_pool_size = 2\n"
+            "ignore_startup_parameters = options\n"
+        )
+        directory.chmod(0o755)
+        user = "postgres" if os.geteuid() == 0 else ""
+        command = ["pgbouncer", "-q", str(directory / "pgbouncer.ini")]
+        url = f"postgresql://postgres@127.0.0.1:{port}/postgres"
+        with running(command, port, url, user=user) as pooler:
+            yield pooler
+
+
+@contextmanager
 def web(directory: Path) -> Iterator[Server]:
     """Run Python's web server on a directory."""
     port = free_port()
@@ -140,11 +162,31 @@ def web(directory: Path) -> Iterator[Server]:
         yield server
 
 
+@contextmanager
+def nginx(directory: Path) -> Iterator[Server]:
+    """Run nginx on a directory, as this user, with its own files beside it."""
+    port, own = free_port(), directory.with_name(f"{directory.name}-nginx")
+    own.mkdir()
+    paths = "".join(
+        f" {name}_temp_path {own}/{name};" for name in ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
+    )
+    user = f"user {pwd.getpwuid(os.geteuid()).pw_name};\n" if os.geteuid() == 0 else ""
+    configuration = own / "nginx.conf"
+    configuration.write_text(
+        f"{user}worker_processes 1;\npid {own}/pid;\nerror_log {own}/log;\nevents {{}}\n"
+        f"http {{ access_log off;{paths} server {{ listen 127.0.0.1:{port}; root {directory}; }} }}\n"
+    )
+    command = ["nginx", "-c", str(configuration), "-e", f"{own}/log", "-g", "daemon off;"]
+    with running(command, port, f"http://127.0.0.1:{port}") as server:
+        yield server
+
+
 def missing(name: str) -> str:
     """Return what a server needs that is not installed; empty if nothing."""
-    needed = {"redis": ("redis-server" if not shutil.which("redis-server") else ""), "s3": ""}
-    needed["postgresql"] = "" if POSTGRESQL else "postgresql"
-    return needed[name]
+    if name == "postgresql":
+        return "" if POSTGRESQL else "postgresql"
+    program = {"redis": "redis-server", "http": "nginx"}.get(name)
+    return program if program is not None and not shutil.which(program) else ""
 
 
 SERVERS = {"redis": redis, "s3": s3, "postgresql": postgresql}

@@ -28,9 +28,10 @@ from cachegraph.store.remote.bundle_format import BundleWriter
 from cachegraph.store.remote.files import RemoteError
 from cachegraph.store.remote.store import RemoteStore
 from cachegraph.store.shared.store import SharedStore
-from cachegraph.store.signing import make_own_key, public_key_text
+from cachegraph.store.signing import public_key_text
 from cachegraph.store.tiers import place
 from cachegraph.store.trust import Trust
+from tests.cachegraph.store.signers import signing_key
 from tests.cachegraph.store.state_machine import KEYS, Crash, StoreAgainstDict, keys
 
 Key = Callable[..., CacheKey]
@@ -139,10 +140,10 @@ def test_no_flipped_bit_gives_another_entry(bundle: Path, key: Key) -> None:
 
 def test_another_version_is_a_miss_that_names_it(bundle: Path, key: Key) -> None:
     content = bundle.read_bytes()
-    bundle.write_bytes(content[:3] + b"\2" + content[4:-1] + b"\2")
+    bundle.write_bytes(content[:3] + b"\3" + content[4:-1] + b"\3")
     found = mounted(bundle).get(key("a"))
     assert isinstance(found, Miss)
-    assert "it has version 2, and this release reads version 1" in found.detail
+    assert "it has version 3, and this release reads version 2" in found.detail
 
 
 def test_a_missing_bundle_and_a_directory_are_misses_with_a_reason(tmp_path: Path, key: Key) -> None:
@@ -173,7 +174,7 @@ def test_an_unsigned_a_moved_and_a_strangers_entry_are_refused(
         found = mounted(tmp_path / "forged").get(key(name))
         assert isinstance(found, Miss)
         assert (found.reason, why in found.detail) == ("untrusted", True)
-    writer_key = public_key_text(make_own_key())
+    writer_key = public_key_text(signing_key())
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
     found = mounted(bundle).get(key("a"))
     assert isinstance(found, Miss)

@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -17,11 +18,12 @@ from cachegraph.settings import Settings
 from cachegraph.store.claims import lease as lease_module
 from cachegraph.store.claims.lease import TTL, Host, Lease
 from cachegraph.store.entry import Artifact
-from cachegraph.store.paths import LEASES
+from cachegraph.store.paths import LEASES, lease_place
 from cachegraph.store.protocol import Unkept
 from cachegraph.store.remote.files import RemoteFiles
 from cachegraph.store.remote.lease_files import RemoteLeaseFiles
-from tests.cachegraph.store.remote.servers import Server
+from cachegraph.store.remote.opening import open_files
+from tests.cachegraph.store.remote.servers import SERVERS, Server, missing
 
 Key = Callable[..., CacheKey]
 OpenRemote = Callable[..., RemoteFiles]
@@ -49,6 +51,40 @@ def test_one_node_has_the_lease_and_the_others_are_told_which(open_remote: OpenR
     for lease in several:
         lease.release()
     assert leases(files) == []
+
+
+def test_only_the_existing_leases_of_the_key_are_listed(open_remote: OpenRemote) -> None:
+    files = open_remote()
+    of_key, of_another = RemoteLeaseFiles(files, KEY), RemoteLeaseFiles(files, "ab" * 15 + "ac")
+    for end in ("1", "2", "unkept"):
+        assert of_key.create(end, b"holder")
+    assert of_another.create("1", b"holder")
+    assert sorted(of_key.ends()) == ["1", "2", "unkept"]
+    of_key.remove("1")
+    files.write(f"{lease_place(KEY)}.3", b"beaten after it was removed")
+    assert sorted(of_key.ends()) == ["2", "3", "unkept"]
+    with pytest.raises(FileNotFoundError):
+        of_key.remove("1")
+
+
+def test_redis_lists_the_leases_of_a_key_without_a_walk_over_all_names() -> None:
+    if missing("redis"):
+        pytest.skip("redis is not installed")
+    import redis
+
+    with SERVERS["redis"]() as server, closing(open_files(RemoteURL.of(f"{server.url}?ttl=1h"))) as files:
+        client = redis.Redis.from_url(server.url)
+        lease = RemoteLeaseFiles(files, KEY)
+        assert lease.create("1", b"holder")
+        assert lease.create("2", b"holder")
+        client.config_resetstat()
+        assert sorted(lease.ends()) == ["1", "2"]
+        assert "cmdstat_scan" not in client.info("commandstats")
+        client.delete(f"cachegraph:{lease_place(KEY)}.1")  # as if its time were over
+        assert list(lease.ends()) == ["2"]
+        lease.remove("2")
+        assert list(lease.ends()) == []
+        assert 0 < client.ttl(f"cachegraph-leases:{lease_place(KEY)}") <= 3600
 
 
 def test_a_holder_that_stands_still_is_succeeded_and_one_that_beats_is_not(
@@ -132,6 +168,25 @@ def test_of_nodes_that_miss_a_key_at_once_one_builds(server: Server, key: Key, t
         builds.may_end.set()
         assert {one.result(30) for one in got} == {key("once").hex.encode()}
     assert builds.built == [key("once")]
+
+
+def test_what_a_build_asks_for_is_claimed_by_the_lease_of_the_build(
+    server: Server, open_remote: OpenRemote, key: Key, tmp_path: Path
+) -> None:
+    files, claimed, inner = open_remote(), [], Builds()
+    inner.may_end.set()
+    asking = node(tmp_path / "1", server.url)
+
+    def build(keys: Sequence[CacheKey]) -> list[Artifact]:
+        assert get(asking, key("kernel"), inner) == key("kernel").hex.encode()
+        claimed.extend(leases(files))
+        return [Artifact(b"outer")]
+
+    found = asking.get_or_build_many([key("function")], build, lambda _, payload: payload)
+    assert found[key("function")].value == b"outer"
+    assert [name.rpartition("/")[2] for name in claimed] == [f"{key('function').hex}.1"]
+    assert get(node(tmp_path / "2", server.url), key("kernel"), Builds()) == key("kernel").hex.encode()
+    assert leases(files) == []
 
 
 def test_who_waits_builds_when_the_server_stops(server: Server, key: Key, tmp_path: Path) -> None:

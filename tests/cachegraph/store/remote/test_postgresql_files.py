@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import shutil
+import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from hypothesis import settings
@@ -10,11 +13,12 @@ from hypothesis.stateful import run_state_machine_as_test
 
 from cachegraph.remote_url import RemoteURL
 from cachegraph.store.entry import INLINE_LIMIT
+from cachegraph.store.paths import lease_place
 from cachegraph.store.remote.files import RemoteError, RemoteFiles
 from cachegraph.store.remote.opening import open_files
 from cachegraph.store.remote.store import RemoteStore
 from cachegraph.store.trust import Trust
-from tests.cachegraph.store.remote.servers import SERVERS, missing
+from tests.cachegraph.store.remote.servers import SERVERS, Server, missing, pgbouncer
 from tests.cachegraph.store.state_machine import StoreAgainstDict
 
 NAME = "v1/e/ab/file"
@@ -88,6 +92,45 @@ def test_a_row_whose_object_is_gone_is_a_missing_file_until_it_is_written_again(
         files.read(NAME, len(LARGE))
     files.write(NAME, LARGE)
     assert files.read(NAME, len(LARGE)) == LARGE
+
+
+def test_a_connection_that_the_server_closed_meanwhile_is_replaced(
+    files: RemoteFiles, urls: tuple[str, str]
+) -> None:
+    import psycopg
+
+    files.write(NAME, b"content")
+    with psycopg.connect(urls[0], autocommit=True) as other:
+        for _ in range(3):
+            closed = other.execute(
+                "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity"
+                " WHERE pid <> pg_backend_pid() AND backend_type = 'client backend'"
+            ).fetchall()
+            assert closed
+            assert files.read(NAME, 10) == b"content"
+
+
+@pytest.mark.parametrize("mode", ["session", "transaction"])
+def test_nodes_share_the_few_connections_of_a_pooler(
+    urls: tuple[str, str], files: RemoteFiles, mode: str
+) -> None:
+    if shutil.which("pgbouncer") is None:
+        pytest.skip("pgbouncer is not installed")
+    files.write(NAME, b"content")
+    lease = f"{lease_place('ab' * 16)}.1"
+    nodes = 8 if mode == "transaction" else 2
+    with pgbouncer(Server(None, urls[0], {}), mode) as pooler:  # type: ignore[arg-type]
+        opened = [open_files(RemoteURL.of(pooler.url)) for _ in range(nodes)]
+        with ThreadPoolExecutor(nodes) as pool:
+            for turn in range(10):  # psycopg prepares what is repeated, if it may
+                assert list(pool.map(lambda one: one.read(NAME, 10), opened)) == [b"content"] * nodes
+                assert list(pool.map(lambda one: one.create(lease, b"1"), opened)).count(True) == (turn == 0)
+        began = time.monotonic()
+        opened[0].wait(lease, 0.3)
+        assert 0.25 < time.monotonic() - began < 5.0
+        opened[1].remove(lease)
+        for one in opened:
+            one.close()
 
 
 def test_who_does_not_name_the_bucket_is_told_to(files: RemoteFiles, urls: tuple[str, str]) -> None:

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
-from collections.abc import Callable
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 from hypothesis import settings
-from hypothesis.stateful import run_state_machine_as_test
-from typer.testing import CliRunner
+from hypothesis import strategies as st
+from hypothesis.stateful import precondition, rule, run_state_machine_as_test
 
 from cachegraph.cache import Cache
 from cachegraph.cli.app import app
@@ -20,14 +24,16 @@ from cachegraph.remote_url import RemoteURL
 from cachegraph.settings import Settings
 from cachegraph.store.entry import INLINE_LIMIT, Artifact, Hit, Miss
 from cachegraph.store.paths import blob_place, entry_place
+from cachegraph.store.remote.breaker import Breaker
 from cachegraph.store.remote.files import RemoteFiles
 from cachegraph.store.remote.opening import open_files
 from cachegraph.store.remote.store import RemoteStore
 from cachegraph.store.shared.store import SharedStore
-from cachegraph.store.signing import key_path, make_own_key, public_key_text
+from cachegraph.store.signing import key_path, public_key_text
 from cachegraph.store.trust import Trust
 from tests.cachegraph.store.remote.servers import Server, web
-from tests.cachegraph.store.state_machine import StoreAgainstDict
+from tests.cachegraph.store.signers import signing_key
+from tests.cachegraph.store.state_machine import Crash, StoreAgainstDict, artifacts, keys
 
 Key = Callable[..., CacheKey]
 OpenRemote = Callable[..., RemoteFiles]
@@ -55,9 +61,83 @@ def test_any_sequence_of_verbs_behaves_like_a_dict(open_remote: OpenRemote) -> N
                 self.stores[0].files.remove(file.name)
             super().teardown()
 
+        @rule(which=st.integers(0, 1), key=keys, artifact=artifacts, point=st.integers(0, 2))
+        def crash_while_putting(self, which: int, key: CacheKey, artifact: Artifact, point: int) -> None:
+            """The process ends before it sends its file number `point`; blobs are first, the entry is last."""
+            with ending_before(self.stores[which].files, point), suppress(Crash):
+                self.stores[which].put(key, artifact)
+                self.held[key] = artifact
+            self.stores[which] = self.open()
+
+        @precondition(lambda self: self.held)
+        @rule(which=st.integers(0, 1), key=keys, place=st.integers(0, 10**6), bit=st.integers(0, 7))
+        def damage_is_met_and_healed(self, which: int, key: CacheKey, place: int, bit: int) -> None:
+            if key not in self.held:
+                return
+            name, files = entry_place(key.hex), self.stores[which].files
+            content = bytearray(files.read(name, 10**6))
+            content[place % len(content)] ^= 1 << bit
+            files.write(name, bytes(content))
+            assert isinstance(self.stores[1 - which].get(key), Miss)
+            self.stores[which].put(key, self.held[key])
+
     run_state_machine_as_test(
-        RemoteAgainstDict, settings=settings(max_examples=4, stateful_step_count=12, database=None)
+        RemoteAgainstDict, settings=settings(max_examples=4, stateful_step_count=16, database=None)
     )
+
+
+@contextmanager
+def ending_before(files: RemoteFiles, point: int) -> Iterator[None]:
+    """Raise Crash before the call number `point` that would send a file."""
+    sent = itertools.count()
+
+    def sending(verb: Callable[[str, bytes], Any]) -> Callable[[str, bytes], Any]:
+        def send(name: str, content: bytes) -> Any:
+            if next(sent) == point:
+                raise Crash
+            return verb(name, content)
+
+        return send
+
+    with pytest.MonkeyPatch.context() as patch:
+        for name in ("write", "create"):
+            patch.setattr(files, name, sending(getattr(files, name)))
+        yield
+
+
+def test_a_web_server_shows_what_any_sequence_of_verbs_leaves(
+    tmp_path: Path, own_key: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It publishes the directories of the machine, which are temporary ones."""
+    trust = f"signed:{public_key_text(own_key)}"
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+
+    with web(tmp_path) as server:
+
+        class PublishedAgainstDict(StoreAgainstDict):
+            remembers_deletions = False
+            keeps_index = False
+
+            def open(self) -> SharedStore:
+                return SharedStore(self.directory, trust=Trust.of(trust))
+
+            @rule(key=keys)
+            def get_from_the_web(self, key: CacheKey) -> None:
+                files = open_files(RemoteURL.of(f"{server.url}/{self.directory.name}"))
+                reader = RemoteStore(files, Trust.on_servers(trust))
+                found, expected = reader.get(key), self.held.get(key)
+                if expected is None:
+                    assert isinstance(found, Miss)
+                    assert found.reason == "never-seen"
+                    return
+                assert isinstance(found, Hit)
+                blobs = {name: reader.read_blob(blob) for name, blob in found.blobs.items()}
+                assert found.payload == expected.payload
+                assert (found.seconds, blobs) == (expected.seconds, expected.blobs)
+
+        run_state_machine_as_test(
+            PublishedAgainstDict, settings=settings(max_examples=5, stateful_step_count=20, database=None)
+        )
 
 
 def test_an_unsigned_entry_is_refused_before_it_is_read(
@@ -98,7 +178,7 @@ def test_entries_of_others_are_believed_if_their_keys_are_listed(
     remote: RemoteStore, open_remote: OpenRemote, key: Key, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     remote.put(key("a"), ARTIFACT)
-    writer = public_key_text(make_own_key())
+    writer = public_key_text(signing_key())
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
     keyless = RemoteStore(open_remote(), Trust.on_servers("private"))
     assert not keyless.may_write
@@ -122,6 +202,25 @@ def test_two_machines_share_what_one_of_them_compiled(server: Server, key: Key, 
     second.flush()
     alone = Cache(Settings(tmp_path / "2", "readwrite", "compile")).lookup(key("shared"))
     assert isinstance(alone, Hit), "the hit was copied to the local store"
+
+
+def test_a_hit_is_copied_without_asking_the_server_a_second_time(
+    server: Server, key: Key, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert cache(tmp_path / "1", server.url).store(key("asked once"), ARTIFACT)
+    asked, read = [], Breaker.read
+
+    def noted(breaker: Breaker, name: str, most: int) -> bytes:
+        asked.append(name)
+        return read(breaker, name, most)
+
+    monkeypatch.setattr(Breaker, "read", noted)
+    node = cache(tmp_path / "2", server.url)
+    assert isinstance(node.lookup(key("asked once")), Hit)
+    node.flush()
+    assert asked.count(entry_place(key("asked once").hex)) == 1
+    alone = Cache(Settings(tmp_path / "2", "readwrite", "compile")).lookup(key("asked once"))
+    assert isinstance(alone, Hit)
 
 
 def test_uses_are_reported_once_a_node_and_shown_by_stats(

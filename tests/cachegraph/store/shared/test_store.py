@@ -121,7 +121,7 @@ def test_an_entry_describes_itself(shared: SharedStore, key: Key) -> None:
     assert isinstance(found, EntryDescription)
     assert found.entry._replace(last_used=entry.last_used, stored_size=len(content)) == entry
     assert found.references == (key("b").digest,)
-    assert list(found.blobs) == ["graph"]
+    assert list(found.record.blobs) == ["graph"]
     assert isinstance(read_description(content[:-1], key("a").digest), Miss)
     assert isinstance(split_file(b""), Miss)
 
