@@ -15,6 +15,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING
 
+from cachegraph.platforms import require_posix
 from cachegraph.version import __version__ as __version__
 
 if TYPE_CHECKING:
@@ -33,6 +34,8 @@ if TYPE_CHECKING:
     from cachegraph.key import CacheKey as CacheKey
     from cachegraph.memoizing import memoize as memoize
     from cachegraph.store.entry import Artifact as Artifact
+
+require_posix()
 
 __all__ = [
     "Artifact",

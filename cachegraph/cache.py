@@ -34,9 +34,9 @@ _OFF = Miss("disabled", "CACHEGRAPH_MODE is off")
 
 
 class Cache:
-    """A cache in the directory and the mode that `where` names: settings, or a directory beside the settings
-    of the environment, which also name it if it is None.
+    """A cache of compiled code: in the directory `where`, or where the user's settings say if it is None.
 
+    Everything else is as the environment and the settings files say, unless `where` is Settings.
     An application gives its `namespace`: its entries, and their statistics, are then its own.
     In the mode off, or with `absent`, the cache is empty and stores nothing; `absent` is then the result of
     every look-up, and None otherwise. Creating a Cache touches nothing on disk, but for the parent of an
@@ -45,7 +45,7 @@ class Cache:
 
     def __init__(
         self,
-        where: Settings | str | os.PathLike[str] | None = None,
+        where: Settings | str | bytes | os.PathLike[str] | None = None,
         absent: Miss | None = None,
         *,
         namespace: str = "",
@@ -93,8 +93,10 @@ class Cache:
         """Return the key of what `parts` describe, in the namespace of this cache, whatever their order.
 
         The parts must say everything that the result depends on: inputs, options, releases. Raises
-        Unfingerprintable for a value without a canonical encoding, and ValueError without a namespace.
+        Unfingerprintable for a value without a canonical encoding, ValueError without a namespace, and
+        TypeError for parts without names.
         """
+        _check_names(parts)
         if not self.namespace:
             raise ValueError(
                 "making a key of parts: the cache has no namespace; give it one: Cache(namespace=...)"
@@ -116,8 +118,9 @@ class Cache:
         `verify` compares some of the hits with a new build; a correction that it returns is used instead of
         the entry.
 
-        Raises CacheMissError instead of building if settings.on_miss is "error"; what `build` raises; and
-        what `load` raises on a new artifact, which is then not stored.
+        Raises CacheMissError instead of building if settings.on_miss is "error"; what `build` raises; what
+        `load` raises on a new artifact, which is then not stored; and TypeError if what was built, or a blob
+        of it, is not bytes.
         """
         if not isinstance(key, CacheKey):
             try:
@@ -240,8 +243,27 @@ class Cache:
         return explain(self._store, key, found if isinstance(found, Miss) else Miss("found", "it is stored"))
 
 
-def _artifact(built: Artifact | bytes) -> Artifact:
-    return built if isinstance(built, Artifact) else Artifact(built)
+def _check_names(parts: object) -> None:
+    """Raise TypeError if `parts` is no mapping of names."""
+    if not isinstance(parts, Mapping):
+        found = type(parts).__name__
+    elif not all(isinstance(name, str) for name in parts):
+        found = f"a name that is {next(type(name).__name__ for name in parts if not isinstance(name, str))}"
+    else:
+        return
+    raise TypeError(f"making a key of parts: found {found}; give a dict of values by their names")
+
+
+def _artifact(built: object) -> Artifact:
+    """Return what an application built; raises TypeError for content that cannot be stored."""
+    artifact = built if isinstance(built, Artifact) else Artifact(built)  # type: ignore[arg-type]
+    for content in (artifact.payload, *artifact.blobs.values()):
+        if not isinstance(content, bytes):
+            raise TypeError(
+                f"storing what build returned: found {type(content).__name__}; return bytes, "
+                "or an Artifact whose payload and blobs are bytes"
+            )
+    return artifact
 
 
 def _encoded(name: str, value: object) -> bytes:

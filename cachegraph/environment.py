@@ -8,9 +8,10 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 
+from cachegraph.declared_settings import VARIABLES
 from cachegraph.errors import NoDirectoryError, SettingsError
 from cachegraph.logger import logger
-from cachegraph.settings import VARIABLES, OnMiss, Settings, current_settings
+from cachegraph.settings import OnMiss, Settings, current_settings, given, mistakes
 from cachegraph.store.entry import Miss
 
 OTHER_VARIABLES = (
@@ -29,13 +30,15 @@ _PREFIX = "CACHEGRAPH_"
 _noticed: set[str] = set()
 
 
-def settings_in_force(directory: str | os.PathLike[str] | None = None) -> tuple[Settings, Miss | None]:
+def settings_in_force(
+    directory: str | bytes | os.PathLike[str] | None = None,
+) -> tuple[Settings, Miss | None]:
     """Return the settings that the environment asks for now, and None, or the reason that there is no cache.
 
     A `directory` takes the place of the environment's. Never raises: a value that is not allowed, or no
     directory, means no cache.
     """
-    named = {} if directory is None else {VARIABLES["directory"]: os.fspath(directory)}
+    named = {} if directory is None else {VARIABLES["directory"]: os.fsdecode(directory)}
     try:
         settings = current_settings({**os.environ, **named} if named else None)
     except SettingsError as error:
@@ -46,10 +49,10 @@ def settings_in_force(directory: str | os.PathLike[str] | None = None) -> tuple[
 
 
 def warn_of_environment(absent: Miss | None) -> None:
-    """Log, each once, the reason that there is no cache and the variables that do nothing."""
+    """Log, each once, the reason that there is no cache, and what does nothing in variables and files."""
     if absent is not None:
         warn_once(f"nothing is cached in this process: {absent.detail}")
-    for text in unknown_variables():
+    for text in (*unknown_variables(), *mistakes()):
         warn_once(text)
 
 
@@ -74,5 +77,5 @@ def unknown_variables() -> Iterator[str]:
 
 def _without_cache() -> Settings:
     """Return settings without a directory; a ban on compiling still holds."""
-    on_miss: OnMiss = "error" if os.environ.get(VARIABLES["on_miss"]) == "error" else "compile"
+    on_miss: OnMiss = "error" if given()["on_miss"].text == "error" else "compile"
     return Settings(None, "off", on_miss)

@@ -145,22 +145,45 @@ class SettingsError(CachegraphError):
         self.allowed = allowed
 
     def __str__(self) -> str:
-        allowed = ", ".join(self.allowed)
-        return f"reading {self.name}: found {self.found!r}; set it to one of {allowed}, or unset it"
+        return f"reading {self.name}: found {self.found!r}; set it to {choice_of(self.allowed)}, or unset it"
+
+
+def choice_of(allowed: tuple[str, ...]) -> str:
+    """Return `allowed` as a choice, for people: words to choose from, or descriptions such as "a size"."""
+    if any(" " in each for each in allowed):
+        return ", or ".join(allowed)
+    return f"one of {', '.join(allowed)}" if len(allowed) > 1 else "".join(allowed)
 
 
 class NoDirectoryError(CachegraphError):
-    """A cache without a directory: none is named, and `user` has no home directory."""
+    """A cache or configuration without a directory: none is named, and `user` has no home directory."""
 
-    def __init__(self, user: str) -> None:
-        super().__init__(user)
+    def __init__(
+        self, user: str, what: str = "cache", variables: str = "CACHEGRAPH_DIR, HOME or XDG_CACHE_HOME"
+    ) -> None:
+        super().__init__(user, what, variables)
         self.user = user
+        self.what = what
+        self.variables = variables
 
     def __str__(self) -> str:
         return (
-            f"looking for a place for the cache: {self.user} has no home directory (HOME is not set, or no "
-            "absolute path, and no list of users has it); set CACHEGRAPH_DIR, HOME or XDG_CACHE_HOME"
+            f"looking for a place for the {self.what}: {self.user} has no home directory (HOME is not set, "
+            f"or no absolute path, and no list of users has it); set {self.variables}"
         )
+
+
+class UnsupportedPlatform(CachegraphError, ImportError):
+    """A system on which a package does not work: what was being done (`doing`), the system `found`, `why`."""
+
+    def __init__(self, doing: str, found: str, why: str) -> None:
+        super().__init__(doing, found, why)
+        self.doing = doing
+        self.found = found
+        self.why = why
+
+    def __str__(self) -> str:
+        return f"{self.doing} on {self.found}: {self.why} (docs/portability.md)"
 
 
 def _joined(path: tuple[str, ...]) -> str:

@@ -16,15 +16,17 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from cachegraph.errors import InvalidEncoding
-from cachegraph.fingerprint.decoder import describe_difference
 from cachegraph.graph_difference import GraphReader
 from cachegraph.key import SUBJECTS, CacheKey, expanded, kept_names
 from cachegraph.logger import logger
 from cachegraph.named_tuples import NamedTuple
+from cachegraph.part_differences import part_difference
 from cachegraph.store.entry import Miss
 from cachegraph.store.protocol import Store
 
 if TYPE_CHECKING:
+    from importlib.metadata import EntryPoints
+
     from cachegraph.store.local.catalogue import KeptMiss
     from cachegraph.store.local.store import LocalStore
 
@@ -183,15 +185,13 @@ def _difference(
             Exception
         ) as error:  # foreign code, or bytes of another release: fall back to the plain difference
             logger("cachegraph").debug("reading the part %s of a %s key failed: %s", part, key.level, error)
-    return describe_difference(wanted, stored)
+    return part_difference(part, wanted, stored)
 
 
 @lru_cache(maxsize=64)
 def _readers_of(level: str, part: str) -> tuple[PartReader, ...]:
-    from importlib.metadata import entry_points
-
     name, readers = f"{level}.{part}.", []
-    for found in entry_points(group=ENTRY_POINTS):
+    for found in _entry_points():
         if not found.name.startswith(name):
             continue
         try:
@@ -199,3 +199,10 @@ def _readers_of(level: str, part: str) -> tuple[PartReader, ...]:
         except Exception as error:  # the package is broken, or half installed
             logger("cachegraph").debug("loading the reader %s failed: %s", found.value, error)
     return tuple(readers)
+
+
+@lru_cache(maxsize=1)
+def _entry_points() -> EntryPoints:
+    from importlib.metadata import entry_points  # reads a file of every installed distribution
+
+    return entry_points(group=ENTRY_POINTS)

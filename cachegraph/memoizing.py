@@ -1,11 +1,13 @@
 """Memoized functions: a call is an entry, found by the function's code and its arguments.
 
     level  := namespace "/call"
-    key    := scheme function arguments packages python
+    key    := scheme function arguments aliases numpy packages python
     scheme := the number of the version below
     function := its canonical encoding (fingerprint/)
     arguments := that of the dict of them by the names of parameters, as code reads it: with the order of
                  dicts, the strides of arrays, the code of classes
+    aliases := what of this is one object, or shares memory (fingerprint/aliases.py)
+    numpy := how numpy treats floating-point errors and prints, empty before it is imported
     packages := the release of each package that the function trusts
     entry  := the pickled result (pickling/); its large arrays are blobs
 
@@ -13,6 +15,7 @@ The key is made again after the call: a call that changes its arguments, or what
 stored.
 
 Version history
+    2  aliases, and the settings of numpy
     1  the first
 """
 
@@ -20,13 +23,15 @@ from __future__ import annotations
 
 import functools
 import inspect
+import re
+import sys
 from collections.abc import Callable, Sequence
 from typing import Any, Generic, ParamSpec, TypeVar, overload
 
 from cachegraph.cache import Artifact, Cache, Correction, Found, default_cache
 from cachegraph.errors import CachegraphError, Unfingerprintable
 from cachegraph.fingerprint import encode, register_encoder
-from cachegraph.fingerprint.encoding import encode_as_read
+from cachegraph.fingerprint.encoding import encode_call
 from cachegraph.fingerprint.external_state import refuse_external_state
 from cachegraph.fingerprint.origin import origin_of
 from cachegraph.fingerprint.releases import package_version
@@ -37,10 +42,12 @@ from cachegraph.toolchain import toolchain
 P = ParamSpec("P")
 R = TypeVar("R")
 
-_SCHEME = 1
+_SCHEME = 2
 _LEVEL = "call"
 _PLAIN = ("collections", "datetime", "decimal", "fractions", "uuid")
 """Modules of Python whose classes results may hold: they hold values, and read nothing."""
+_ADDRESS = re.compile(rb"<[^<>]{1,200} at 0x[0-9a-f]{4,16}>")
+"""The text that Python gives for an object whose class has no text of its own: no other process has it."""
 
 
 @overload
@@ -80,8 +87,9 @@ class MemoizedFunction(Generic[P, R]):
         self, function: Callable[P, R], namespace: str, packages: Sequence[str], cache: Cache | None
     ) -> None:
         functools.update_wrapper(self, function)
-        self.name = function.__qualname__
-        own = function.__module__.partition(".")[0]
+        named = _named(function)
+        self.name = named.__qualname__
+        own = named.__module__.partition(".")[0]
         self.__wrapped__ = function
         self.level = f"{check_word(namespace or (cache.namespace if cache else '') or own)}/{_LEVEL}"
         self.packages = tuple(dict.fromkeys((own, *packages)))
@@ -91,12 +99,13 @@ class MemoizedFunction(Generic[P, R]):
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         cache = self._cache or default_cache()
         bound = self._bound(args, kwargs)
+        call = functools.partial(self.__wrapped__, *args, **kwargs)
         try:
             key = self.key_of(bound)
         except Exception as error:  # objects of users may raise anything when they are looked at
             cache.bypass(self.level, "unfingerprintable", str(error))
-            return self.__wrapped__(*args, **kwargs)
-        return _Call(self, cache, key, bound).run()
+            return call()
+        return _Call(self, cache, key, bound, call).run()
 
     def __get__(self, instance: object, owner: type | None = None) -> Callable[..., R]:
         """Return the method of `instance`, which is then the first argument."""
@@ -116,10 +125,13 @@ class MemoizedFunction(Generic[P, R]):
         call = functools.partial(self.__wrapped__, *bound.args, **bound.kwargs)
         refuse_external_state([call], {}, (*self._trusted_code(), __package__))
         described = (__package__,)  # by the scheme: other memoized functions are known by what they wrap
+        function, arguments, aliases = encode_call(self.__wrapped__, bound.arguments, described)
         parts = {
             "scheme": encode(_SCHEME),
-            "function": encode(self.__wrapped__, described),
-            "arguments": encode_as_read(bound.arguments, described),
+            "function": function,
+            "arguments": arguments,
+            "aliases": encode(aliases),
+            "numpy": encode(_numpy_settings()),
             "packages": encode({name: _release(name) for name in self.packages}),
             "python": encode(toolchain()["python"]),
         }
@@ -144,12 +156,18 @@ class _Call(Generic[R]):
     """One call of a memoized function in a cache."""
 
     def __init__(
-        self, memoized: MemoizedFunction[Any, R], cache: Cache, key: CacheKey, bound: inspect.BoundArguments
+        self,
+        memoized: MemoizedFunction[Any, R],
+        cache: Cache,
+        key: CacheKey,
+        bound: inspect.BoundArguments,
+        call: Callable[[], R],
     ) -> None:
         self._memoized = memoized
         self._cache = cache
         self._key = key
         self._bound = bound
+        self._call = call
         self._computed: list[R] = []
 
     def run(self) -> R:
@@ -162,7 +180,7 @@ class _Call(Generic[R]):
             return value
 
     def _build(self) -> Artifact:
-        value = self._memoized.__wrapped__(*self._bound.args, **self._bound.kwargs)
+        value = self._call()
         self._computed = [value]
         if self._key_now() != self._key:
             raise _NotStored(value, "changed", "it changed its arguments, or what its code reads")
@@ -171,6 +189,9 @@ class _Call(Generic[R]):
             payload = dumps(value, blobs=blobs)
         except Unpicklable as error:
             raise _NotStored(value, "unpicklable", str(error)) from error
+        if found := _ADDRESS.search(payload):
+            text = found[0].decode("ascii", "replace")
+            raise _NotStored(value, "address", f"its result names an object of this process: {text}")
         return Artifact(payload, blobs, summary=self._memoized.name)
 
     def _key_now(self) -> CacheKey | None:
@@ -198,12 +219,26 @@ class _Call(Generic[R]):
         return Correction(f"another result of {self._memoized.name}", artifact, value)
 
 
+def _named(function: Callable[..., Any]) -> Any:
+    """Return what has the name of a callable: a function or class, the one in a partial, or an object's
+    class."""
+    while isinstance(function, functools.partial):
+        function = function.func
+    return function if hasattr(function, "__qualname__") else type(function)
+
+
 def _encoding(value: object) -> bytes:
     """Return the canonical encoding of a result, or its pickle if it has none."""
     try:
         return encode(value)
     except Unfingerprintable:
         return dumps(value)
+
+
+def _numpy_settings() -> dict[str, object]:
+    """Return what numpy's results may depend on besides arguments."""
+    numpy = sys.modules.get("numpy")
+    return {} if numpy is None else {**numpy.geterr(), **numpy.get_printoptions()}
 
 
 def _release(package: str) -> str:

@@ -2,18 +2,20 @@
 
 A process number alone says little: the same host uses it again, and on another host it means
 another process. So a process is identified by its machine, its number and its start time as the
-kernel counts it.
+system tells it: Linux in /proc, without any import, other systems through psutil.
 """
 
 from __future__ import annotations
 
 import os
+import sys
 import time
 from functools import lru_cache
 
 _BOOT_ID = "/proc/sys/kernel/random/boot_id"
 _NAMESPACE = "/proc/self/ns/pid"
 _STATE, _START = 0, 19  # fields of /proc/<pid>/stat after the name, which may hold anything and ends with ")"
+_IS_LINUX = sys.platform == "linux"
 _IMPORTED = time.time()
 _IMPORTER = os.getpid()
 
@@ -41,8 +43,16 @@ def boot_id() -> str:
         return ""
 
 
+def is_worker_process() -> bool:
+    """Return True in a process that multiprocessing started."""
+    multiprocessing = sys.modules.get("multiprocessing.process")
+    return multiprocessing is not None and multiprocessing.parent_process() is not None
+
+
 def start_of(pid: int) -> str:
-    """Return when the process began, as the kernel writes it; empty if that is unknown."""
+    """Return when the process began, as the system tells it; empty if that is unknown."""
+    if not _IS_LINUX:
+        return _Elsewhere.start_of(pid)
     fields = _fields(pid)
     return fields[_START] if len(fields) > _START else ""
 
@@ -55,6 +65,8 @@ def is_gone(pid: int, start: str) -> bool:
         return True
     except (OSError, OverflowError):  # another user's process, or no answer
         pass
+    if not _IS_LINUX:
+        return _Elsewhere.is_gone(pid, start)
     fields = _fields(pid)
     if len(fields) <= _START:
         return False
@@ -65,17 +77,50 @@ def is_gone(pid: int, start: str) -> bool:
 def began() -> float:
     """Return when this process, or the one it was forked from, began (seconds since 1970).
 
-    The kernel counts starts in clock ticks, of 10 ms; the end of the tick is returned. So a file that was
+    Linux counts starts in clock ticks, of 10 ms; the end of the tick is returned. So a file that was
     written just before the process started is older. One that is written after the first import is younger,
-    although a file's time may lag behind the clock by a tick. Where the kernel does not tell, this is when
-    the module was imported.
+    although a file's time may lag behind the clock by a tick. Where nobody tells, this is when the module was
+    imported.
     """
     try:
+        if not _IS_LINUX:
+            return min(_IMPORTED, float(start_of(_IMPORTER)))
         start = (int(start_of(_IMPORTER)) + 1) / os.sysconf("SC_CLK_TCK")
         age = time.clock_gettime(time.CLOCK_BOOTTIME) - start
-    except (AttributeError, OSError, ValueError):  # not Linux
+    except (AttributeError, OSError, ValueError):  # no /proc, or no psutil
         return _IMPORTED
     return min(_IMPORTED, time.time() - age)
+
+
+class _Elsewhere:
+    """Processes of systems without /proc, as psutil finds them; without psutil nothing is known."""
+
+    @staticmethod
+    def start_of(pid: int) -> str:
+        try:
+            from psutil import Error, Process
+        except ImportError:
+            return ""
+        try:
+            return repr(float(Process(pid).create_time()))
+        except (Error, ValueError, OverflowError):
+            return ""
+
+    @staticmethod
+    def is_gone(pid: int, start: str) -> bool:
+        try:
+            from psutil import STATUS_ZOMBIE, Error, NoSuchProcess, Process
+        except ImportError:
+            return False
+        try:
+            process = Process(pid)
+            return process.status() == STATUS_ZOMBIE or (
+                bool(start) and repr(float(process.create_time())) != start
+            )
+        except NoSuchProcess:
+            return True
+        except (Error, ValueError, OverflowError):
+            return False
 
 
 def _fields(pid: int) -> list[str]:

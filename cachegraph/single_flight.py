@@ -28,6 +28,10 @@ Nobody waits forever, and no two wait for each other:
   or of the costliest recent key of its level, since the builder may share its processor; UNKNOWN_WAIT if
   nothing is recorded. The waits of one call are counted from its beginning.
 
+A key that is asked for within a build is claimed on this node alone: other nodes that want the same
+function wait for the outer key, and each lease would cost a server five requests and more. So two
+nodes that build different functions with a common kernel at the same moment both compile it.
+
 A waiting process checks if the key is stored by now, because a portion stays claimed until all of it is
 built, and retries the claim. Of the processes of a node, only the one that waits for another node asks
 what lies beyond the node. Nobody waits for a key that cannot be stored (the disk is full,
@@ -96,11 +100,12 @@ class SingleFlight:
         that were built but could not be stored to `unkept`.
         """
         begin = time.monotonic()
+        within = self._table.has_seat_here()
         free: list[_Flight] = []
         busy: list[tuple[_Flight, Holder]] = []
         with _released(free, unkept):
             for key in sorted(keys, key=lambda key: key.digest):
-                flight = self._flight(key)
+                flight = self._flight(key, within)
                 free.append(flight)  # first, so that an interrupt leaves nothing claimed
                 holder = flight.acquire()
                 if holder is not None:
@@ -128,9 +133,13 @@ class SingleFlight:
                 )
             yield [key]
 
-    def _flight(self, key: CacheKey) -> _Flight:
+    def _flight(self, key: CacheKey, within: bool = False) -> _Flight:
+        """Return the claims on `key`; `within` another build, only those of this node."""
         mine = _Seat(self._table, key.digest)
-        return _Flight(key, () if mine.is_taken_here() else (mine, *self._claims_on(key)))
+        if mine.is_taken_here():
+            return _Flight(key, ())
+        claims = self._claims_on(key)
+        return _Flight(key, (mine, *(claim for claim in claims if not (within and claim.may_be_elsewhere))))
 
     def _claims_on(self, key: CacheKey) -> Sequence[Claim]:
         try:
@@ -227,6 +236,13 @@ class _Table:
         with self._locked():
             reference = self._held.get(digest)
             return None if reference is None else reference()
+
+    def has_seat_here(self) -> bool:
+        """Return True if this thread is building some key."""
+        here = threading.get_ident()
+        with self._locked():
+            held = [reference() for reference in self._held.values()]
+        return any(seat is not None and seat._thread == here for seat in held)
 
     def free(self, digest: bytes, seat: _Seat) -> None:
         """Free `digest` if `seat` holds it."""

@@ -16,7 +16,7 @@ COMPILERS = ("numpy", "numba", "llvmlite")
 @lru_cache(maxsize=1)
 def _toolchain() -> tuple[tuple[str, str], ...]:
     python = f"{sys.implementation.name} {sys.implementation.cache_tag}"
-    return ("python", python), *((name, _version_or_absent(name)) for name in COMPILERS)
+    return ("python", python), *((name, version_or_absent(name)) for name in COMPILERS)
 
 
 def toolchain() -> dict[str, str]:
@@ -24,7 +24,8 @@ def toolchain() -> dict[str, str]:
     return dict(_toolchain())
 
 
-def _version_or_absent(name: str) -> str:
+def version_or_absent(name: str) -> str:
+    """Return the release of a package, or "absent"."""
     try:
         return package_version(name)
     except ImportError:

@@ -6,6 +6,8 @@ _SIZES = {"": 1, "b": 1}
 _SIZES |= {f"{letter}b": 1000**power for power, letter in enumerate("kmgt", 1)}
 _SIZES |= {f"{letter}ib": 1024**power for power, letter in enumerate("kmgt", 1)}
 _SIZES |= {letter: 1000**power for power, letter in enumerate("kmgt", 1)}
+SECONDS_OF_UNIT = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0}
+"""The units of format_seconds."""
 _NOW = "now"
 _LARGEST = 2.0**62
 _DURATIONS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
@@ -39,14 +41,9 @@ def format_seconds(seconds: float) -> str:
         return f"-{format_seconds(-seconds)}"
     if seconds == 0:
         return "0 s"
-    for limit, factor, unit in (
-        (1e-3, 1e6, "us"),
-        (1.0, 1e3, "ms"),
-        (120.0, 1.0, "s"),
-        (7200.0, 1 / 60, "min"),
-    ):
+    for limit, unit in ((1e-3, "us"), (1.0, "ms"), (120.0, "s"), (7200.0, "min")):
         if seconds < limit:
-            return f"{seconds * factor:.3g} {unit}"
+            return f"{seconds / SECONDS_OF_UNIT[unit]:.3g} {unit}"
     return f"{seconds / 3600:.1f} h"
 
 

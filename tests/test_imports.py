@@ -46,7 +46,9 @@ UPWARD = {
         "engine.graph",
         "engine.rewriting.pipeline",
     ): "PyTensor has `rewrite_graph` among the names of its graphs",
-    ("engine.tensor.variable", "engine.printing"): "a variable's `dprint`, as PyTensor's, prints it",
+    ("engine.graph.variables", "engine.printing"): "a variable's `dprint`, as PyTensor's, prints it",
+    ("engine.graph.apply", "engine.printing"): "a node's `dprint` does, too",
+    ("engine.graph.fgraph", "engine.printing"): "a graph's `dprint` does, too",
     ("engine.random.type", "engine.random"): "methods of a generator in a graph are the draws",
     ("engine.shared_variables", "engine.random.shared"): "`shared` of a generator",
     (

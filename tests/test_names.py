@@ -50,6 +50,20 @@ def _texts(tree: ast.Module) -> Iterator[ast.Constant]:
             yield node.value
 
 
+def test_decisions_have_numbers_of_their_own_and_a_line_in_the_index() -> None:
+    folder = ROOT / "docs" / "decisions"
+    pages = sorted(page for page in folder.glob("[0-9]*.md") if page.name != "0000-template.md")
+    numbers = [page.name[:4] for page in pages]
+    assert len(set(numbers)) == len(numbers), "two decisions have one number"
+    index = (folder / "index.md").read_text(encoding="utf-8").splitlines()
+    titles = {page: page.read_text(encoding="utf-8").splitlines()[0].removeprefix("# ") for page in pages}
+    assert not [title for page, title in titles.items() if not title.startswith(f"{page.name[:4]}: ")]
+    lines = {f"- [{title}]({page.name})" for page, title in titles.items()}
+    findings = sorted(lines.symmetric_difference(line for line in index if line.startswith("- ")))
+    assert not findings, f"docs/decisions/index.md: {_report(findings)}"
+    assert len(index) == len(set(index)) + index.count("") - 1, "a line stands twice"
+
+
 def test_a_class_name_has_one_definition(trees: Trees) -> None:
     places: dict[str, list[str]] = defaultdict(list)
     for path, tree in trees.items():

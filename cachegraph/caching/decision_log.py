@@ -1,7 +1,8 @@
 """The log that CACHEGRAPH_LOG asks for: one line for each hit, miss and bypass, on stderr or in a file.
 
     line     := "cachegraph" decision level digits [": " what] ["; " more]*       on stderr
-    line     := time " [" pid "] " decision ...                                   in a file; UTC
+    line     := time " [" pid "] " decision ...                                   in a file
+    time     := UTC to the millisecond, as 2026-11-23T23:20:15.123Z
     decision := "hit" | "miss" | "bypass"
     digits   := the first 12 of the key
 
@@ -69,7 +70,7 @@ class DecisionLog:
             if self._place == EXPLAIN:
                 self._print(f"cachegraph {line}\n")
             else:
-                self._append(f"{time.strftime('%Y-%m-%dT%H:%M:%SZ', time.gmtime())} [{os.getpid()}] {line}\n")
+                self._append(f"{_time()} [{os.getpid()}] {line}\n")
         except (OSError, ValueError) as error:  # stderr is closed, or the disk is full
             if not self._failed:
                 self._failed = True
@@ -85,3 +86,8 @@ class DecisionLog:
             os.write(descriptor, line.encode("utf-8", "backslashreplace"))
         finally:
             os.close(descriptor)
+
+
+def _time() -> str:
+    now = time.time()
+    return f"{time.strftime('%Y-%m-%dT%H:%M:%S', time.gmtime(now))}.{int(now % 1 * 1000):03}Z"

@@ -55,8 +55,8 @@ class CacheInfo(SimpleNamespace):
     `outcome` is "hit", "miss", "bypass", or "carried": the function came in a pickle, and the cache of the
     loading process lacked the entry. `reason` says why it is not a hit. `key` is the function's, in
     hexadecimal. `found` has [hits, misses] for each level, inner functions included; `seconds` is the time of
-    each step; `seconds_saved` is the build cost of the hits minus the time to load them. `rewrites` and
-    `compilations` count the work of this process.
+    each step, and of all; `seconds_saved` is the build cost of the hits minus the time to load them.
+    `rewrites` and `compilations` count the work of this process.
     """
 
     def __init__(
@@ -82,3 +82,13 @@ class CacheInfo(SimpleNamespace):
     def replace(self, **changes: Any) -> CacheInfo:
         """Return a copy with other values in the named fields."""
         return CacheInfo(**{**vars(self), **changes})
+
+    def __str__(self) -> str:
+        from cachegraph.caching.shown_outcome import as_text  # few look at it
+
+        return as_text(self)
+
+    def _repr_html_(self) -> str:
+        from cachegraph.caching.shown_outcome import as_html
+
+        return as_html(self)

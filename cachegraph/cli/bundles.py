@@ -7,18 +7,20 @@ import time
 from collections.abc import Collection, Iterable, Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import Annotated
 from urllib.parse import quote
 
-import typer
+import click
 
 from cachegraph.cli.list import SHOWN_DIGITS
 from cachegraph.cli.options import (
-    DirectoryOption,
-    JsonOption,
+    command,
+    directory_option,
     fail,
+    json_option,
+    key_prefix,
     open_directory,
     open_placement,
+    parsed,
     problems_reported,
     read_settings,
 )
@@ -26,21 +28,19 @@ from cachegraph.cli.output import print_json, print_line, print_problem, print_t
 from cachegraph.errors import NoDirectoryError
 from cachegraph.remote_url import RemoteURL
 from cachegraph.store.local.runs import last_run_began
+from cachegraph.store.local.store import LocalStore
 from cachegraph.store.maintenance.directory import CacheDirectory
 from cachegraph.store.maintenance.exporting import Exported, LeftOut, export
 from cachegraph.store.maintenance.importing import Imported, entry_keys, import_entries
 from cachegraph.store.remote.bundle_files import BundleFiles
 from cachegraph.store.remote.files import RemoteError
 from cachegraph.store.remote.store import RemoteStore
-from cachegraph.store.signing import UnusableKey, own_public_key
+from cachegraph.store.revocation.reading import Revocations
+from cachegraph.store.signing import own_public_key
 from cachegraph.store.trust import Trust
 from cachegraph.units import format_count, format_size, parse_duration
 
-FileArgument = Annotated[Path, typer.Argument(help="The bundle.", readable=False, show_default=False)]
-KeyOption = Annotated[
-    list[str] | None,
-    typer.Option("--key", metavar="KEY", help="Only this entry, by its key or its first digits; repeatable."),
-]
+file_argument = click.argument("file", type=click.Path(readable=False, path_type=Path))
 
 
 def _when(text: str) -> float:
@@ -51,68 +51,84 @@ def _when(text: str) -> float:
     try:
         return datetime.fromisoformat(text).timestamp()
     except ValueError:
-        raise typer.BadParameter(
+        raise ValueError(
             f"{text!r} is neither an age such as 2h or 7d nor a time such as 2026-11-23T12:00"
         ) from None
 
 
-SinceOption = Annotated[
-    float | None,
-    typer.Option(
-        "--since", parser=_when, metavar="T", help="Only entries used since, e.g. 2h or 2026-11-23T12:00."
-    ),
-]
-
-
+@command("export")
+@file_argument
+@click.option(
+    "--used-by-last-run",
+    is_flag=True,
+    help="Only entries used by the last process, or by several that ran at the same time.",
+)
+@click.option(
+    "--key",
+    "prefixes",
+    type=key_prefix,
+    metavar="KEY",
+    multiple=True,
+    help="Only this entry, by its key or its first digits; repeatable.",
+)
+@click.option(
+    "--since",
+    type=parsed(_when),
+    metavar="T",
+    help="Only entries used since, e.g. 2h or 2026-11-23T12:00.",
+)
+@click.option("--all", "everything", is_flag=True, help="All entries (default).")
+@directory_option
+@json_option
 def export_command(
-    file: FileArgument,
-    used_by_last_run: Annotated[
-        bool,
-        typer.Option(
-            "--used-by-last-run",
-            help="Only entries used by the last process, or by several that ran at the same time.",
-        ),
-    ] = False,
-    key: KeyOption = None,
-    since: SinceOption = None,
-    everything: Annotated[bool, typer.Option("--all", help="All entries (default).")] = False,
-    directory: DirectoryOption = None,
-    as_json: JsonOption = False,
+    file: Path,
+    used_by_last_run: bool,
+    prefixes: Sequence[str],
+    since: float | None,
+    everything: bool,
+    directory: Path | None,
+    as_json: bool,
 ) -> None:
     """Write entries, and all that they refer to, into one signed file.
 
-    Exit code 1 if an entry could not be exported, or lacks one that it refers to.
+    FILE is the bundle. Exit code 1 if an entry could not be exported, or lacks one that it refers to.
     """
-    if sum((used_by_last_run, bool(key), since is not None, everything)) > 1:
+    if sum((used_by_last_run, bool(prefixes), since is not None, everything)) > 1:
         fail("give one of --used-by-last-run, --key, --since and --all", code=2)
     cache = open_directory(directory)
     _need_own_key()
     with problems_reported(cache.local):
-        chosen = _chosen(cache, used_by_last_run, key or (), since)
+        chosen = _chosen(cache, used_by_last_run, prefixes, since)
         if not chosen:
             fail(f"there is nothing to export in {cache.path}")
         with progress("exporting", len(chosen)) as advance:
-            exported = export(cache, chosen, str(file), advance)
+            signers = Trust.on_servers(read_settings(directory).trust).signers or ()
+            exported = export(cache, chosen, str(file), advance, signers)
     if as_json:
         left_out = [one._asdict() for one in exported.left_out]
         print_json({"file": str(file), **exported._asdict(), "left_out": left_out})
     else:
         _print_exported(exported, file)
     if exported.left_out or exported.missing:
-        raise typer.Exit(1)
+        raise click.exceptions.Exit(1)
 
 
-def import_command(
-    file: FileArgument, directory: DirectoryOption = None, as_json: JsonOption = False
-) -> None:
+@command("import")
+@file_argument
+@directory_option
+@json_option
+def import_command(file: Path, directory: Path | None, as_json: bool) -> None:
     """Take the entries of a bundle into the cache, if a trusted key signed them.
 
-    Exit code 1 if the bundle cannot be read, or an entry was refused.
+    FILE is the bundle. Exit code 1 if the bundle cannot be read, or an entry was refused.
     """
     settings = read_settings(directory)
-    into = open_placement(directory).open(settings.max_size)
+    placement = open_placement(directory)
+    into = placement.open(settings.max_size)
     url = RemoteURL.of(f"bundle:{quote(os.path.abspath(file))}")
-    bundle = RemoteStore(BundleFiles(url), Trust.on_servers(settings.trust))
+    trust = Trust.on_servers(settings.trust)
+    node = LocalStore(placement.local.directory).revocations()
+    bundle = RemoteStore(BundleFiles(url), trust, revocations=Revocations(trust.signers or (), node))
     try:
         with progress("importing", sum(1 for _ in entry_keys(bundle))) as advance:
             imported = import_entries(bundle, into, advance)
@@ -126,23 +142,23 @@ def import_command(
     else:
         _print_imported(imported, file)
     if imported.refused:
-        raise typer.Exit(1)
+        raise click.exceptions.Exit(1)
 
 
 def _need_own_key() -> None:
     try:
         own = own_public_key()
-    except (UnusableKey, NoDirectoryError, OSError) as error:
+    except (NoDirectoryError, OSError) as error:
         fail(str(error))
     if own is None:
-        fail("there is no key to sign with; `cachegraph key` makes one")
+        fail("there is no key to sign with; `cachegraph key new` makes one")
 
 
 def _chosen(
     cache: CacheDirectory, used_by_last_run: bool, prefixes: Sequence[str], since: float | None
 ) -> Collection[bytes]:
     if prefixes:
-        return {_only(cache, prefix.lower()) for prefix in prefixes}
+        return {_only(cache, prefix) for prefix in prefixes}
     if used_by_last_run:
         since = last_run_began(cache.local.database.select_all)
         if since is None:
@@ -155,8 +171,6 @@ def _chosen(
 
 
 def _only(cache: CacheDirectory, prefix: str) -> bytes:
-    if not prefix or set(prefix) - set("0123456789abcdef"):
-        raise typer.BadParameter(f"{prefix!r} is not a key: keys are hexadecimal", param_hint="--key")
     found = cache.keys(prefix, 2)
     if len(found) != 1:
         several = "several keys start" if found else "no key starts"

@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 import sys
-from typing import Annotated
+from pathlib import Path
 
-import typer
+import click
 
-from cachegraph.cli.options import DirectoryOption, JsonOption, fail, open_placement, problems_reported
+from cachegraph.cli.options import (
+    command,
+    directory_option,
+    fail,
+    json_option,
+    open_placement,
+    problems_reported,
+)
 from cachegraph.cli.output import print_json, print_line
 from cachegraph.store.local.store import LocalStore
 from cachegraph.store.maintenance.directory import bytes_on_disk, clear
@@ -15,11 +22,11 @@ from cachegraph.store.paths import Layout, SharedLayout
 from cachegraph.units import format_size
 
 
-def clear_command(
-    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
-    directory: DirectoryOption = None,
-    as_json: JsonOption = False,
-) -> None:
+@command("clear")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@directory_option
+@json_option
+def clear_command(yes: bool, directory: Path | None, as_json: bool) -> None:
     """Remove every entry, and a damaged index, too. Running jobs start a new cache."""
     placement = open_placement(directory)
     store = LocalStore(placement.local.directory)
@@ -43,4 +50,4 @@ def clear_command(
 def _ask(question: str) -> None:
     if not sys.stdin.isatty():
         fail("clear asks first, and there is no terminal to ask on; give --yes", code=2)
-    typer.confirm(question, abort=True, err=True)
+    click.confirm(question, abort=True, err=True)

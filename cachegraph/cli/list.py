@@ -4,25 +4,25 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from itertools import chain
+from itertools import chain, islice
 from pathlib import Path
-from typing import Annotated
 
-import typer
+import click
 
 from cachegraph.cli.options import (
-    DirectoryOption,
-    JsonOption,
-    LevelOption,
-    NamespaceOption,
+    command,
+    directory_option,
     fail,
+    json_option,
+    level_option,
     levels_of,
+    namespace_option,
     open_directory,
     problems_reported,
 )
 from cachegraph.cli.output import print_json, print_line, print_table
 from cachegraph.store.entry import Entry
-from cachegraph.store.maintenance.directory import ORDERS
+from cachegraph.store.maintenance.directory import ORDERS, CacheDirectory
 from cachegraph.units import format_age, format_count, format_seconds, format_size
 
 SHOWN_DIGITS = 12
@@ -38,40 +38,42 @@ _COLUMNS = {
 }
 
 
-def _order(text: str) -> str:
-    if text not in ORDERS:
-        raise typer.BadParameter(f"{text!r} is not one of {', '.join(ORDERS)}")
-    return text
+limit_option = click.option(
+    "--limit", type=click.IntRange(min=0), help="How many to list at most.", show_default="all"
+)
 
 
-LimitOption = Annotated[
-    int | None,
-    typer.Option("--limit", min=0, help="How many to list at most.", show_default="all"),
-]
-SortOption = Annotated[
-    str,
-    typer.Option(
-        "--sort",
-        parser=_order,
-        metavar="|".join(ORDERS),
-        help="The order: last used, last made, largest, costliest, most used, or by key.",
-    ),
-]
-
-
+@command("list")
+@limit_option
+@click.option(
+    "--sort",
+    type=click.Choice(list(ORDERS)),
+    default="used",
+    show_default=True,
+    help="The order: last used, last made, largest, costliest, most used, or by key.",
+)
+@click.option("--filter", "wanted", metavar="TEXT", help="Only entries with this text in the column `what`.")
+@namespace_option
+@level_option
+@directory_option
+@json_option
 def list_command(
-    limit: LimitOption = None,
-    sort: SortOption = "used",
-    namespace: NamespaceOption = None,
-    level: LevelOption = None,
-    directory: DirectoryOption = None,
-    as_json: JsonOption = False,
+    limit: int | None,
+    sort: str,
+    wanted: str | None,
+    namespace: str | None,
+    level: str | None,
+    directory: Path | None,
+    as_json: bool,
 ) -> None:
-    """List the entries, the last used first; `used` is the time since then."""
+    """List the entries, the last used first; `used` is the time since then.
+
+    `--filter` does not distinguish small and capital letters.
+    """
     cache = open_directory(directory)
     levels, unreadable = levels_of(namespace, level), list[str]()
     with problems_reported(cache.local):
-        entries = cache.listed(sort, limit, unreadable.append, levels)
+        entries = _chosen(cache, sort, limit, unreadable, levels, (wanted or "").lower())
         if as_json:
             print_json(map(describe, entries))
         else:
@@ -79,6 +81,15 @@ def list_command(
     if unreadable:
         count = format_count(len(unreadable), "row")
         fail(f"{count} passed over: {unreadable[0]}; cachegraph verify repairs the index")
+
+
+def _chosen(
+    cache: CacheDirectory, sort: str, limit: int | None, unreadable: list[str], levels: str, wanted: str
+) -> Iterator[Entry]:
+    if not wanted:
+        return cache.listed(sort, limit, unreadable.append, levels)
+    every = cache.listed(sort, None, unreadable.append, levels)
+    return islice((entry for entry in every if wanted in entry.summary.lower()), limit)
 
 
 def _print(entries: Iterator[Entry], path: Path) -> None:

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, NoReturn
+from typing import NoReturn, TypeVar
 
-import typer
+import click
 
 from cachegraph.cli.output import print_problem
+from cachegraph.declared_settings import VARIABLES
 from cachegraph.environment import unknown_variables
 from cachegraph.errors import NoDirectoryError, SettingsError, StoreError
 from cachegraph.key import LEVELS, is_level, is_word
-from cachegraph.settings import VARIABLES, Settings, cache_directory, current_settings
+from cachegraph.settings import Settings, cache_directory, current_settings, mistakes
 from cachegraph.store.entry import ALL_LEVELS
 from cachegraph.store.failures import is_damage
 from cachegraph.store.local.store import LocalStore
@@ -23,28 +24,55 @@ from cachegraph.store.maintenance.directory import CacheDirectory
 from cachegraph.store.paths import STORE_VERSION
 from cachegraph.store.tiers import Placement, place
 
-DirectoryOption = Annotated[
-    Path | None,
-    typer.Option(
-        "--dir",
-        help="The cache directory.",
-        readable=False,  # each command checks, and reports, that itself
-        show_default=f"{VARIABLES['directory']}, or the user's cache directory",
-    ),
-]
-NamespaceOption = Annotated[
-    str | None,
-    typer.Option("--namespace", metavar="NAME", help="Only the entries of this application."),
-]
-LevelOption = Annotated[
-    str | None,
-    typer.Option(
-        "--level",
-        metavar="LEVEL",
-        help=f"Only entries of this level: {', '.join(LEVELS)}, or one of the namespace.",
-    ),
-]
-JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
+_T = TypeVar("_T")
+
+EXIT_CODES = "Exit codes: 0 fine, 1 found a problem, 2 wrong usage."
+
+directory_option = click.option(
+    "--dir",
+    "directory",
+    type=click.Path(readable=False, path_type=Path),  # each command checks, and reports, that itself
+    help="The cache directory.",
+    show_default=f"{VARIABLES['directory']}, or the user's cache directory",
+)
+namespace_option = click.option("--namespace", metavar="NAME", help="Only the entries of this application.")
+level_option = click.option(
+    "--level",
+    metavar="LEVEL",
+    help=f"Only entries of this level: {', '.join(LEVELS)}, or one of the namespace.",
+)
+json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON for programs.")
+
+
+class Group(click.Group):
+    """A group whose help shows the first paragraph of each command's help whole: click would cut it off."""
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        rows = [(name, _summary(self.get_command(ctx, name))) for name in self.list_commands(ctx)]
+        with formatter.section("Commands"):
+            formatter.write_dl(rows)
+
+
+def _summary(command: click.Command | None) -> str:
+    text = "" if command is None else command.help or ""
+    return " ".join(text.partition("\n\n")[0].split())
+
+
+def command(name: str) -> Callable[[Callable[..., None]], click.Command]:
+    """Return a decorator that makes a command of a function: its docstring is the help."""
+    return click.command(name, epilog=EXIT_CODES)
+
+
+def parsed(parse: Callable[[str], _T]) -> Callable[[str], _T]:
+    """Return the type of an option whose text `parse` reads: its ValueError is what the user is told."""
+
+    def read(text: str) -> _T:
+        try:
+            return parse(text)
+        except ValueError as error:
+            raise click.BadParameter(str(error)) from None
+
+    return read
 
 
 def levels_of(namespace: str | None, level: str | None = None) -> str:
@@ -96,7 +124,7 @@ def read_settings(directory: Path | None) -> Settings:
 
     Ends the command with code 2 if they are wrong.
     """
-    for text in unknown_variables():
+    for text in (*unknown_variables(), *mistakes()):
         print_problem(text)
     environ = dict(os.environ)
     if directory is not None:
@@ -106,6 +134,13 @@ def read_settings(directory: Path | None) -> Settings:
         return settings._replace(directory=settings.directory or Path(cache_directory(environ)))
     except (SettingsError, NoDirectoryError) as error:
         fail(str(error), code=2)
+
+
+def key_prefix(text: str) -> str:
+    """Return a key, or its first digits, in lower case; refuse other texts."""
+    if not text or set(text.lower()) - set("0123456789abcdef"):
+        raise click.BadParameter(f"{text!r} is not a key: keys are hexadecimal")
+    return text.lower()
 
 
 @contextmanager
@@ -125,4 +160,4 @@ def problems_reported(store: LocalStore) -> Iterator[None]:
 def fail(message: str, code: int = 1) -> NoReturn:
     """Print `message` to standard error and end the command."""
     print_problem(message)
-    raise typer.Exit(code)
+    raise click.exceptions.Exit(code)

@@ -1,13 +1,14 @@
 """The output of commands: JSON for programs, lines and tables for people.
 
 All text for people goes through `one_line`: others wrote the texts in a store, and a terminal obeys
-escape sequences. Tables are printed as their rows arrive, so a hundred thousand rows take no
-memory.
+escape sequences. On a terminal, what is wider than it goes on in the next line, indented; elsewhere it
+stays one line. Tables are printed as their rows arrive, so a hundred thousand rows take no memory.
 """
 
 from __future__ import annotations
 
 import json
+import math
 import shutil
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -15,13 +16,17 @@ from contextlib import contextmanager
 from itertools import chain, islice
 from typing import TextIO
 
-import typer
+import click
+
+from cachegraph.waiting_line import shown_if_long
 
 GAP = 3
 """Spaces between the columns of a table."""
 
+_ELLIPSIS = "…"
 _MEASURED = 500  # rows measured for the column widths
 _WIDTH = 80  # columns, if there is no terminal
+_LONG = 1.0  # seconds after which progress is shown
 
 
 def print_json(value: object) -> None:
@@ -32,13 +37,15 @@ def print_json(value: object) -> None:
 
 
 def print_line(text: str = "") -> None:
-    """Print one line."""
-    typer.echo(_encodable(one_line(text), sys.stdout))
+    """Print one line, or on a terminal as many as it needs."""
+    for line in _lines(text, sys.stdout):
+        click.echo(line)
 
 
 def print_problem(text: str) -> None:
-    """Print one line to standard error."""
-    typer.echo(_encodable(f"cachegraph: {one_line(text)}", sys.stderr), err=True)
+    """Print one line to standard error, or on a terminal as many as it needs."""
+    for line in _lines(f"cachegraph: {text}", sys.stderr):
+        click.echo(line, err=True)
 
 
 def print_table(columns: dict[str, str], rows: Iterable[Iterable[str]]) -> None:
@@ -48,7 +55,7 @@ def print_table(columns: dict[str, str], rows: Iterable[Iterable[str]]) -> None:
     widths = _widths(columns, first)
     kinds = list(columns.values())
     print_line(_row(tuple(columns), widths, kinds))
-    print_line("-" * (sum(widths) + GAP * (len(widths) - 1)))
+    print_line("-" * int(min(sum(widths) + GAP * (len(widths) - 1), _room(sys.stdout))))
     for row in chain(first, cells):
         print_line(_row(row, widths, kinds))
 
@@ -66,20 +73,47 @@ def one_line(text: str) -> str:
 
 @contextmanager
 def progress(what: str, steps: int) -> Iterator[Callable[[int], None]]:
-    """Show on a terminal how many of `steps` are done; call the yielded function to advance. Elsewhere, do
-    nothing.
+    """Show on a terminal how many of `steps` are done, if that takes long; call the yielded function to
+    advance. Elsewhere, do nothing.
 
     Progress goes to standard error, so that the output of the command can be redirected.
     """
-    if not sys.stderr.isatty():
-        yield lambda done: None
-        return
-    from rich.console import Console
-    from rich.progress import Progress
+    with shown_if_long(what, _LONG) as show:
+        count = 0
 
-    with Progress(console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task(what, total=steps)
-        yield lambda done: bar.advance(task, done)
+        def advance(done: int) -> None:
+            nonlocal count
+            count += done
+            show(f"{what}: {count} of {steps}")
+
+        yield advance
+
+
+def _lines(text: str, stream: TextIO) -> Iterator[str]:
+    """Yield `text` as one line that `stream` can encode, or as several that a terminal has room for."""
+    line = _encodable(one_line(text), stream)
+    room = _room(stream)
+    yield from [line] if _width(line) <= room else _wrapped(line, int(room))
+
+
+def _room(stream: TextIO) -> float:
+    """Return the columns of the terminal that `stream` is, or infinity if it is none."""
+    if not stream.isatty():
+        return math.inf
+    return max(shutil.get_terminal_size((_WIDTH, 0)).columns, 2 * GAP + 1)
+
+
+def _wrapped(line: str, width: int) -> Iterator[str]:
+    import textwrap
+
+    indent = " " * GAP
+    for part in textwrap.wrap(line, width, subsequent_indent=indent, break_on_hyphens=False):
+        if _width(part) <= width:
+            yield part
+            continue
+        from rich.cells import chop_cells  # characters that take two columns
+
+        yield from (f"{indent}{piece}" for piece in chop_cells(part.strip(), width - GAP))
 
 
 def _encodable(text: str, stream: TextIO) -> str:
@@ -111,7 +145,7 @@ def _row(cells: Sequence[str], widths: Sequence[int], kinds: Sequence[str]) -> s
 def _shortened(text: str, width: int) -> str:
     if _width(text) <= width:
         return text
-    ellipsis = "…" if _encodable("…", sys.stdout) == "…" else "..."
+    ellipsis = _ELLIPSIS if _encodable(_ELLIPSIS, sys.stdout) == _ELLIPSIS else "..."
     while text and _width(text) > width - len(ellipsis):
         text = text[: min(len(text) - 1, width - len(ellipsis))]
     return text + ellipsis
@@ -119,7 +153,7 @@ def _shortened(text: str, width: int) -> str:
 
 def _width(text: str) -> int:
     """Return how many columns of a terminal `text` takes: some characters take two, some none."""
-    if text.isascii():
+    if text.removesuffix(_ELLIPSIS).isascii():
         return len(text)
     from rich.cells import cell_len
 

@@ -2,101 +2,92 @@
 
 from __future__ import annotations
 
+import os
 import time
+from collections.abc import Sequence
 from functools import reduce
 from itertools import islice
-from typing import Annotated
+from pathlib import Path
 
-import typer
+import click
 from msgspec.structs import replace
 
-from cachegraph.cli.list import SHOWN_DIGITS, LimitOption
+from cachegraph.cli.list import SHOWN_DIGITS, limit_option
 from cachegraph.cli.options import (
-    DirectoryOption,
-    JsonOption,
-    LevelOption,
-    NamespaceOption,
+    command,
+    directory_option,
     fail,
+    json_option,
+    level_option,
     levels_of,
+    namespace_option,
     open_directory,
+    parsed,
     problems_reported,
 )
 from cachegraph.cli.output import print_json, print_line, print_table, progress
 from cachegraph.cli.what_if import show_what_if
 from cachegraph.store.maintenance import pruning
+from cachegraph.store.maintenance.directory import CacheDirectory
 from cachegraph.store.maintenance.planning import NEEDLESS_ONLY, Criteria, Plan, PrunedEntry
 from cachegraph.units import format_age, format_count, format_size, parse_duration, parse_size
 
 
-def _size(text: str) -> int:
-    try:
-        return parse_size(text)
-    except ValueError as error:
-        raise typer.BadParameter(str(error)) from None
-
-
-def _duration(text: str) -> float:
-    try:
-        return parse_duration(text)
-    except ValueError as error:
-        raise typer.BadParameter(str(error)) from None
-
-
-MaxSizeOption = Annotated[
-    list[int] | None,
-    typer.Option(
-        "--max-size",
-        parser=_size,
-        metavar="SIZE",
-        help="Remove the entries that save the fewest seconds a byte until this much is left, e.g. 5GB. "
-        "With --what-if, give it as often as you like.",
-    ),
-]
-WhatIfOption = Annotated[
-    bool,
-    typer.Option("--what-if", help="Show what each --max-size would have cost until now; remove nothing."),
-]
-OlderThanOption = Annotated[
-    float | None,
-    typer.Option(
-        "--older-than", parser=_duration, metavar="AGE", help="Remove entries made this long ago, e.g. 90d."
-    ),
-]
-UnusedForOption = Annotated[
-    float | None,
-    typer.Option(
-        "--unused-for",
-        parser=_duration,
-        metavar="TIME",
-        help="Remove entries not used for this long, e.g. 30d.",
-    ),
-]
-StaleOption = Annotated[
-    bool,
-    typer.Option("--stale", help="Remove entries made by other releases than those in use here and now."),
-]
-DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Show what would be removed; remove nothing.")]
-
-
+@command("prune")
+@click.option(
+    "--max-size",
+    "sizes",
+    type=parsed(parse_size),
+    metavar="SIZE",
+    multiple=True,
+    help="Remove the entries that save the fewest seconds a byte until this much is left, e.g. 5GB. "
+    "With --what-if, give it as often as you like.",
+)
+@click.option(
+    "--older-than",
+    type=parsed(parse_duration),
+    metavar="AGE",
+    help="Remove entries made this long ago, e.g. 90d.",
+)
+@click.option(
+    "--unused-for",
+    type=parsed(parse_duration),
+    metavar="TIME",
+    help="Remove entries not used for this long, e.g. 30d.",
+)
+@namespace_option
+@level_option
+@click.option(
+    "--stale", is_flag=True, help="Remove entries made by other releases than those in use here and now."
+)
+@click.option("--dry-run", is_flag=True, help="Show what would be removed; remove nothing.")
+@click.option(
+    "--what-if",
+    "as_what_if",
+    is_flag=True,
+    help="Show what each --max-size would have cost until now; remove nothing.",
+)
+@limit_option
+@directory_option
+@json_option
 def prune_command(
-    max_size: MaxSizeOption = None,
-    older_than: OlderThanOption = None,
-    unused_for: UnusedForOption = None,
-    namespace: NamespaceOption = None,
-    level: LevelOption = None,
-    stale: StaleOption = False,
-    dry_run: DryRunOption = False,
-    as_what_if: WhatIfOption = False,
-    limit: LimitOption = None,
-    directory: DirectoryOption = None,
-    as_json: JsonOption = False,
+    sizes: Sequence[int],
+    older_than: float | None,
+    unused_for: float | None,
+    namespace: str | None,
+    level: str | None,
+    stale: bool,
+    dry_run: bool,
+    as_what_if: bool,
+    limit: int | None,
+    directory: Path | None,
+    as_json: bool,
 ) -> None:
     """Remove what nothing needs and the leftovers of killed processes; with options, entries, too.
 
     A namespace or a level restricts the other options; alone, all its entries go. Safe while jobs use the
     cache.
     """
-    sizes = max_size or []
     criteria = Criteria(
         sizes[0] if sizes else None, older_than, unused_for, levels_of(namespace, level), stale
     )
@@ -106,6 +97,7 @@ def prune_command(
     if len(sizes) > 1:
         fail("several sizes make sense with --what-if only", code=2)
     cache = open_directory(directory)
+    _refuse_readers(cache)
     with problems_reported(cache.local):
         plans = [pruning.plan(store, time.time(), criteria) for store in cache.stores]
         chosen = reduce(Plan.beside, plans)
@@ -117,6 +109,16 @@ def prune_command(
         print_json(_document(chosen, dry_run))
     else:
         _print(chosen, dry_run, limit)
+
+
+def _refuse_readers(cache: CacheDirectory) -> None:
+    if cache.shared is None:
+        return
+    entries = cache.shared.layout.entries
+    if not os.access(entries, os.W_OK):
+        owner = entries.stat().st_uid
+        found = f"user {os.geteuid()} may not remove files there; prune as user {owner}"
+        fail(f"pruning {cache.path}: {found}")
 
 
 def _refuse_criteria(criteria: Criteria) -> None:

@@ -4,33 +4,42 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from typing import Annotated
+from pathlib import Path
 
-import typer
+import click
 
 from cachegraph.cli.list import describe
-from cachegraph.cli.options import DirectoryOption, JsonOption, fail, open_directory, problems_reported
+from cachegraph.cli.options import (
+    command,
+    directory_option,
+    fail,
+    json_option,
+    key_prefix,
+    open_directory,
+    problems_reported,
+)
 from cachegraph.cli.output import print_json, print_line, print_table
 from cachegraph.errors import InvalidEncoding
 from cachegraph.key import CacheKey
-from cachegraph.store.entry import BlobReference, Entry, Miss
+from cachegraph.store.entry import BlobReference, Entry, Miss, Origin
 from cachegraph.store.maintenance.directory import CacheDirectory
 from cachegraph.store.maintenance.whole_entries import stored_key
 from cachegraph.store.shared.without_index import StoredFile
+from cachegraph.store.signing import public_key_text
 from cachegraph.units import format_ago, format_count, format_seconds, format_size
 
 _MOST_LISTED = 5
 
 
-def show_command(
-    key: Annotated[str, typer.Argument(help="The key, or its first digits.")],
-    directory: DirectoryOption = None,
-    as_json: JsonOption = False,
-) -> None:
-    """Show one entry: the parts of its key, its build cost, its blobs and its uses."""
-    prefix = key.lower()
-    if not prefix or set(prefix) - set("0123456789abcdef"):
-        raise typer.BadParameter(f"{key!r} is not a key: keys are hexadecimal", param_hint="KEY")
+@command("show")
+@click.argument("prefix", metavar="KEY", type=key_prefix)
+@directory_option
+@json_option
+def show_command(prefix: str, directory: Path | None, as_json: bool) -> None:
+    """Show one entry: the parts of its key, its build cost, its blobs and its uses.
+
+    KEY is the key, or its first digits.
+    """
     cache = open_directory(directory)
     with problems_reported(cache.local):
         found = cache.described(_only(cache.keys(prefix, _MOST_LISTED + 1), prefix, cache))
@@ -38,10 +47,11 @@ def show_command(
         fail(f"the entry of {prefix} in {cache.path} cannot be shown: {found.reason}: {found.detail}")
     parsed = _stored_key(found)
     others = [other.hex() for other in found.references]
+    origin = _origin(found.origin)
     if as_json:
-        print_json({**_document(found.entry, found.blobs, parsed), "references": others})
+        print_json({**_document(found.entry, found.blobs, parsed), "references": others, **origin})
     else:
-        _print(found.entry, found.blobs, parsed)
+        _print(found.entry, found.blobs, parsed, origin)
         _print_others(others)
 
 
@@ -72,7 +82,14 @@ def _document(entry: Entry, references: Sequence[BlobReference], key: CacheKey) 
     return {**describe(entry), "parts": parts, "blobs": blobs}
 
 
-def _print(entry: Entry, references: Sequence[BlobReference], key: CacheKey) -> None:
+def _origin(origin: Origin | None) -> dict[str, str]:
+    """Return who signed and who wrote a copy of a shared entry; nothing for what was built here."""
+    if origin is None:
+        return {}
+    return {"signer": public_key_text(origin.signer), "writer": origin.writer}
+
+
+def _print(entry: Entry, references: Sequence[BlobReference], key: CacheKey, origin: dict[str, str]) -> None:
     now = time.time()
     facts = {
         "key": entry.hex,
@@ -82,6 +99,7 @@ def _print(entry: Entry, references: Sequence[BlobReference], key: CacheKey) -> 
         "created": f"{format_ago(now - entry.created)} by cachegraph {entry.version}",
         "used": _used(entry, now),
         "load": format_seconds(entry.load_seconds),
+        **origin,
     }
     for name, value in facts.items():
         print_line(f"{name:8} {value}")

@@ -4,25 +4,34 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from typing import Annotated
+from pathlib import Path
 
-import typer
+import click
 from msgspec.structs import asdict
 
 from cachegraph.cli.list import SHOWN_DIGITS, describe
 from cachegraph.cli.options import (
-    DirectoryOption,
-    JsonOption,
-    NamespaceOption,
+    command,
+    directory_option,
     fail,
+    json_option,
     levels_of,
+    namespace_option,
     open_directory,
     problems_reported,
 )
-from cachegraph.cli.output import print_json, print_line, print_table
+from cachegraph.cli.output import print_json, print_line, print_problem, print_table
 from cachegraph.remote_url import RemoteURL
 from cachegraph.store.entry import Entry
-from cachegraph.store.local.statistics import DayTotals, LevelTotals, Totals, logged_totals, totals
+from cachegraph.store.local.statistics import (
+    DayTotals,
+    LevelTotals,
+    Totals,
+    forget_activity,
+    hit_rate,
+    logged_totals,
+    totals,
+)
 from cachegraph.store.maintenance.remote_contents import remote_contents
 from cachegraph.store.remote.opening import open_files
 from cachegraph.store.remote.store import use_reports
@@ -31,22 +40,27 @@ from cachegraph.units import format_count, format_seconds, format_size
 
 _SECONDS_PER_DAY = 86400.0
 
-DaysOption = Annotated[
-    int, typer.Option("--days", min=1, help="How many of the last days to show one by one.")
-]
+LevelCounts = Mapping[str, int | float | None]
+"""The counts, bytes, seconds and hit rate of a level, by name; the rate of no look-ups is None."""
 
 
-RemoteOption = Annotated[
-    str, typer.Option("--remote", metavar="URL", help="A server, as in CACHEGRAPH_REMOTE, not a directory.")
-]
-
-
+@command("stats")
+@click.option(
+    "--days",
+    type=click.IntRange(min=1),
+    default=7,
+    show_default=True,
+    help="How many of the last days to show one by one.",
+)
+@namespace_option
+@directory_option
+@click.option(
+    "--remote", default="", metavar="URL", help="A server, as in CACHEGRAPH_REMOTE, not a directory."
+)
+@click.option("--reset", is_flag=True, help="Set the counts and times to zero; entries stay.")
+@json_option
 def stats_command(
-    days: DaysOption = 7,
-    namespace: NamespaceOption = None,
-    directory: DirectoryOption = None,
-    remote: RemoteOption = "",
-    as_json: JsonOption = False,
+    days: int, namespace: str | None, directory: Path | None, remote: str, reset: bool, as_json: bool
 ) -> None:
     """Show entries, bytes, hits and misses per level and day, miss reasons, and the time saved and spent.
 
@@ -54,6 +68,8 @@ def stats_command(
     """
     since = time.time() - (days - 1) * _SECONDS_PER_DAY
     wanted = levels_of(namespace)
+    if reset:
+        return _reset(directory, remote, wanted, as_json)
     if remote:
         return _stats_of_remote(remote, since, wanted, as_json)
     cache = open_directory(directory)
@@ -64,9 +80,28 @@ def stats_command(
         held, size = cache.bytes_in_index() + files.bytes, cache.bytes_on_disk()
     levels = {name: _with_files(level, *files.only.get(name, (0, 0))) for name, level in seen.levels.items()}
     if as_json:
-        print_json(_document(str(cache.path), held, size, seen, levels))
+        document = _document(str(cache.path), held, size, seen, levels)
+        print_json({**document, "entries_of_strangers": len(files.refused)})
     else:
         _print(str(cache.path), held, size, seen, levels)
+    if files.refused:
+        what = format_count(len(files.refused), "entry", "entries")
+        print_problem(f"{what} of {cache.path} not counted; of the first: {files.refused[0]}")
+
+
+def _reset(directory: Path | None, remote: str, wanted: str, as_json: bool) -> None:
+    if remote:
+        fail("--reset: the counts of a server are those of all its users, and stay", code=2)
+    cache = open_directory(directory)
+    if cache.shared is not None:
+        fail(f"--reset: the counts of {cache.path} are those of all who share it, and stay", code=2)
+    with problems_reported(cache.local):
+        if cache.exists:
+            forget_activity(cache.local.database, wanted)
+    if as_json:
+        print_json({"directory": str(cache.path), "reset": wanted})
+    else:
+        print_line(f"{cache.path}: counts and times are zero")
 
 
 def _stats_of_remote(url: str, since: float, wanted: str, as_json: bool) -> None:
@@ -82,7 +117,7 @@ def _stats_of_remote(url: str, since: float, wanted: str, as_json: bool) -> None
         files.close()
     seen = logged_totals(logged.totals, since, wanted)
     levels = {
-        name: {field: count for field, count in asdict(level).items() if field not in ("entries", "bytes")}
+        name: {field: count for field, count in _of_level(level).items() if field not in ("entries", "bytes")}
         for name, level in seen.levels.items()
     }
     if as_json:
@@ -93,14 +128,17 @@ def _stats_of_remote(url: str, since: float, wanted: str, as_json: bool) -> None
     _print_activity(seen, levels, ())
 
 
-def _with_files(totals: LevelTotals, entries: int, size: int) -> dict[str, int | float]:
+def _of_level(totals: LevelTotals) -> LevelCounts:
+    return {**asdict(totals), "hit_rate": hit_rate(totals.hits, totals.misses)}
+
+
+def _with_files(totals: LevelTotals, entries: int, size: int) -> LevelCounts:
     """Return the counts of a level, including entries that only files of the directory hold."""
-    held: dict[str, int | float] = asdict(totals)
-    return {**held, "entries": totals.entries + entries, "bytes": totals.bytes + size}
+    return {**_of_level(totals), "entries": totals.entries + entries, "bytes": totals.bytes + size}
 
 
 def _document(
-    directory: str, held: int, size: int, seen: Totals, levels: Mapping[str, Mapping[str, int | float]]
+    directory: str, held: int, size: int, seen: Totals, levels: Mapping[str, LevelCounts]
 ) -> dict[str, object]:
     return {
         "directory": directory,
@@ -118,28 +156,27 @@ def _activity(seen: Totals) -> dict[str, object]:
         "bypasses": dict(seen.bypasses),
         "seconds_saved": seen.seconds_saved,
         "seconds_spent": seen.seconds_spent,
-        "days": [{**asdict(day), "day": day.day.isoformat()} for day in seen.days],
+        "days": [
+            {**asdict(day), "day": day.day.isoformat(), "hit_rate": hit_rate(day.hits, day.misses)}
+            for day in seen.days
+        ],
     }
 
 
-def _print(
-    directory: str, held: int, size: int, seen: Totals, levels: Mapping[str, Mapping[str, int | float]]
-) -> None:
+def _print(directory: str, held: int, size: int, seen: Totals, levels: Mapping[str, LevelCounts]) -> None:
     print_line(f"{directory}: it holds {format_size(held)}, in {format_size(size)} on the disk")
     _print_activity(seen, levels, ("entries", "size"))
 
 
-def _print_activity(
-    seen: Totals, levels: Mapping[str, Mapping[str, int | float]], held: tuple[str, ...]
-) -> None:
+def _print_activity(seen: Totals, levels: Mapping[str, LevelCounts], held: tuple[str, ...]) -> None:
     """Print the tables; `held` are the columns of what is stored, in front of those of what happened."""
     print_line()
-    columns = (*held, "hits", "misses", "saved", "spent")
+    columns = (*held, "hits", "misses", "rate", "saved", "spent")
     rows = ((name, *_level_cells(counts)[-len(columns) :]) for name, counts in levels.items())
     print_table({"level": "left", **dict.fromkeys(columns, "right")}, rows)
     if seen.days:
         print_line()
-        happened = ("hits", "misses", "bypasses", "saved", "spent")
+        happened = ("hits", "misses", "rate", "bypasses", "saved", "spent")
         print_table({"day": "left", **dict.fromkeys(happened, "right")}, map(_day_cells, seen.days))
     for title, reasons in (("misses", seen.misses), ("bypasses", seen.bypasses)):
         if reasons:
@@ -161,16 +198,26 @@ def _print_activity(
     print_line(f"saved {format_seconds(seen.seconds_saved)}, spent {format_seconds(seen.seconds_spent)}")
 
 
-def _level_cells(held: Mapping[str, int | float]) -> tuple[str, ...]:
-    counts = str(held["hits"]), str(held["misses"])
-    seconds = format_seconds(held["seconds_saved"]), format_seconds(held["seconds_spent"])
-    stored = (str(held["entries"]), format_size(held["bytes"])) if "entries" in held else ()
+def _level_cells(held: LevelCounts) -> tuple[str, ...]:
+    counts = str(held["hits"]), str(held["misses"]), _percent(held["hit_rate"])
+    seconds = format_seconds(held["seconds_saved"] or 0), format_seconds(held["seconds_spent"] or 0)
+    stored = (str(held["entries"]), format_size(held["bytes"] or 0)) if "entries" in held else ()
     return *stored, *counts, *seconds
 
 
 def _day_cells(day: DayTotals) -> tuple[str, ...]:
-    counts = map(str, (day.hits, day.misses, day.bypasses))
+    rate = _percent(hit_rate(day.hits, day.misses))
+    counts = str(day.hits), str(day.misses), rate, str(day.bypasses)
     return day.day.isoformat(), *counts, format_seconds(day.seconds_saved), format_seconds(day.seconds_spent)
+
+
+def _percent(rate: float | None) -> str:
+    """Return a share in percent, without rounding to all or to nothing; empty if there is none."""
+    if rate is None:
+        return ""
+    percent = 100 * rate
+    nearest = min(max(percent, 0.1), 99.9) if 0 < percent < 100 else percent
+    return f"{nearest:.1f} %"
 
 
 def _unprofitable_cells(entry: Entry) -> tuple[str, ...]:

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 
-import typer
+import click
 
 from cachegraph.cli.list import SHOWN_DIGITS
-from cachegraph.cli.options import DirectoryOption, JsonOption, open_directory, problems_reported
+from cachegraph.cli.options import command, directory_option, json_option, open_directory, problems_reported
 from cachegraph.cli.output import print_json, print_line, print_table, progress
 from cachegraph.store.maintenance.directory import CacheDirectory
 from cachegraph.store.maintenance.verification import Problem, verify
 
 
-def verify_command(directory: DirectoryOption = None, as_json: JsonOption = False) -> None:
+@command("verify")
+@directory_option
+@json_option
+def verify_command(directory: Path | None, as_json: bool) -> None:
     """Check all checksums, blobs and references, and remove what is damaged.
 
     Damaged entries are built again when needed, and kept in v1/damaged for a week. Exit code 1 if anything
@@ -27,7 +31,7 @@ def verify_command(directory: DirectoryOption = None, as_json: JsonOption = Fals
     else:
         _print(cache, problems)
     if problems:
-        raise typer.Exit(1)
+        raise click.exceptions.Exit(1)
 
 
 def _print(cache: CacheDirectory, problems: Sequence[Problem]) -> None:

@@ -7,11 +7,8 @@ from collections.abc import Sequence
 from cachegraph.cli.options import problems_reported
 from cachegraph.cli.output import print_json, print_line, print_table
 from cachegraph.store.maintenance.directory import CacheDirectory
-from cachegraph.store.maintenance.reuse_distances import LimitCost, WhatIf, what_if
+from cachegraph.store.maintenance.reuse_distances import LimitCost, WhatIf, recorded_uses
 from cachegraph.units import format_count, format_seconds, format_size
-
-_SHARES = (16, 8, 4, 2, 1)
-"""Parts of what the cache holds: the limits that are shown if none is given."""
 
 
 def show_what_if(cache: CacheDirectory, sizes: Sequence[int], as_json: bool) -> None:
@@ -20,18 +17,12 @@ def show_what_if(cache: CacheDirectory, sizes: Sequence[int], as_json: bool) -> 
     Ends the command with code 1 if the index is damaged or the disk refuses.
     """
     with problems_reported(cache.local):
-        of_files = None if cache.shared is None else what_if(cache.shared)
-        found = of_files if of_files is not None and _uses(of_files) else what_if(cache.local)
-    limits = sizes or sorted({found.held // share for share in _SHARES})
-    costs = [found.cost(size) for size in sorted(limits)]
+        found = recorded_uses(cache)
+    costs = found.costs(sizes)
     if as_json:
         print_json(_document(found, costs))
     else:
         _print(found, costs)
-
-
-def _uses(found: WhatIf) -> int:
-    return found.first + len(found.reuses) + found.gone
 
 
 def _document(found: WhatIf, costs: Sequence[LimitCost]) -> dict[str, object]:
@@ -40,7 +31,7 @@ def _document(found: WhatIf, costs: Sequence[LimitCost]) -> dict[str, object]:
 
 
 def _print(found: WhatIf, costs: Sequence[LimitCost]) -> None:
-    if not _uses(found):
+    if not found.uses:
         print_line("no uses are recorded yet: they are when a process ends")
         return
     print_line(

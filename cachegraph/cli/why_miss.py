@@ -3,12 +3,21 @@
 from __future__ import annotations
 
 import time
-from typing import Annotated, Any
+from pathlib import Path
+from typing import Any
 
-import typer
+import click
 
 from cachegraph.cli.list import SHOWN_DIGITS
-from cachegraph.cli.options import DirectoryOption, JsonOption, fail, open_directory, problems_reported
+from cachegraph.cli.options import (
+    command,
+    directory_option,
+    fail,
+    json_option,
+    key_prefix,
+    open_directory,
+    problems_reported,
+)
 from cachegraph.cli.output import print_json, print_line, print_table
 from cachegraph.explanation import Explanation, explain_kept
 from cachegraph.store.local.catalogue import KeptMiss
@@ -19,15 +28,15 @@ _MOST_LISTED = 20
 _COLUMNS = {"key": "left", "level": "left", "missed": "right", "reason": "left", "what differs": "fill"}
 
 
-def why_miss_command(
-    key: Annotated[str | None, typer.Argument(help="The key, or its first digits.")] = None,
-    directory: DirectoryOption = None,
-    as_json: JsonOption = False,
-) -> None:
-    """Explain a miss by the nearest stored key; without KEY, the latest misses, functions first."""
-    prefix = (key or "").lower()
-    if key is not None and (not prefix or set(prefix) - set("0123456789abcdef")):
-        raise typer.BadParameter(f"{key!r} is not a key: keys are hexadecimal", param_hint="KEY")
+@command("why-miss")
+@click.argument("prefix", metavar="[KEY]", type=key_prefix, required=False)
+@directory_option
+@json_option
+def why_miss_command(prefix: str | None, directory: Path | None, as_json: bool) -> None:
+    """Explain a miss by the nearest stored key; without KEY, the latest misses, functions first.
+
+    KEY is the key, or its first digits.
+    """
     store = open_directory(directory).local
     with problems_reported(store):
         if prefix:

@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import dis
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from importlib.util import MAGIC_NUMBER
 from itertools import pairwise
 from types import CodeType, ModuleType
@@ -48,13 +48,15 @@ _NOTED_BY_CLASSES = frozenset(
         ("LOAD_NAME", "__name__", "__module__"),
         ("LOAD_CONST", None, "__doc__"),
         ("LOAD_CONST", None, "__firstlineno__"),
+        ("LOAD_SMALL_INT", None, "__firstlineno__"),  # since Python 3.14
         ("LOAD_CONST", None, "__static_attributes__"),
     )
 )
 _UNDESCRIBED = frozenset(
     (
         "__globals__", "__builtins__", "__code__", "__doc__", "__module__", "__annotations__",
-        "__subclasses__", "__annotate__", "__orig_bases__", "__parameters__", "__type_params__",
+        "__subclasses__", "__annotate__", "__annotate_func__", "__annotations_cache__", "__orig_bases__",
+        "__parameters__", "__type_params__",
         "__firstlineno__", "__static_attributes__", "__dataclass_fields__", "__dataclass_params__",
         "annotation", "return_annotation", "f_globals", "f_locals", "f_builtins", "f_back", "tb_frame",
         "gi_frame", "cr_frame", "ag_frame",
@@ -318,20 +320,20 @@ class Uses(NamedTuple):
     """The uses of values by code, besides testing membership.
 
     `names` are the globals, free variables and attributes, and `constants` the sets, that code uses in other
-    ways. `compares_identities` is True if it compares identities of anything but singletons, constants and
-    globals.
+    ways. `compared` are what it compares identities with, other than None, True, False and Ellipsis: a
+    global or a free variable, with the attributes taken from it, or None for anything else.
     """
 
     names: frozenset[str]
     constants: tuple[object, ...]
-    compares_identities: bool
+    compared: tuple[GlobalRead | None, ...]
 
 
 def uses_of_values(code: CodeType) -> Uses:
     """Return the uses of values by `code` and code nested in it."""
     names: set[str] = set()
     constants: list[object] = []
-    compares = False
+    compared: list[GlobalRead | None] = []
     waiting = [code]
     while waiting:
         inner = waiting.pop()
@@ -342,8 +344,9 @@ def uses_of_values(code: CodeType) -> Uses:
                 names.add(str(step.argval))
             elif isinstance(step.argval, frozenset) and not _is_orderless(steps, number):
                 constants.append(step.argval)
-            compares |= step.opname == "IS_OP" and not _is_fixed(steps, number - 1)
-    return Uses(frozenset(names), tuple(constants), compares)
+            if step.opname == "IS_OP" and not _is_singleton(steps[number - 1]):
+                compared.append(_compared(steps, number - 1, code.co_freevars))
+    return Uses(frozenset(names), tuple(constants), tuple(compared))
 
 
 def _is_orderless(steps: Sequence[dis.Instruction], number: int) -> bool:
@@ -357,8 +360,19 @@ def _is_orderless(steps: Sequence[dis.Instruction], number: int) -> bool:
     return is_called and before is not None and before.opname == "LOAD_GLOBAL" and before.argval in _ORDERLESS
 
 
-def _is_fixed(steps: Sequence[dis.Instruction], number: int) -> bool:
-    """Return True if a step loads a constant, a global, or an attribute of a global."""
+def _is_singleton(step: dis.Instruction) -> bool:
+    """Return True if a step loads a constant that is one object in a process."""
+    is_constant = step.opname in ("LOAD_CONST", "LOAD_COMMON_CONSTANT")
+    return is_constant and (step.argval in (None, ...) or isinstance(step.argval, bool))
+
+
+def _compared(steps: Sequence[dis.Instruction], number: int, free: Collection[str]) -> GlobalRead | None:
+    """Return the global, or the one of the `free` variables of the whole function, that ends at a step."""
+    last = number
     while number > 0 and steps[number].opname in _ATTRIBUTE_LOADS:
         number -= 1
-    return steps[number].opname in ("LOAD_CONST", "LOAD_GLOBAL", "LOAD_NAME", "LOAD_COMMON_CONSTANT")
+    root = steps[number]
+    is_free = root.opname == "LOAD_DEREF" and root.argval in free
+    if not is_free and root.opname not in ("LOAD_GLOBAL", "LOAD_NAME"):
+        return None
+    return GlobalRead(_name(root), tuple(_name(step) for step in steps[number + 1 : last + 1]))

@@ -85,6 +85,7 @@ _UNBOUNDED = frozenset(
             for what in ("source", "sourcelines", "sourcefile", "file", "doc", "comments")
         ),
         *(("gc", name) for name in (None, "get_objects", "get_referrers")),
+        *(("annotationlib", name) for name in (None, "get_annotations", "call_annotate_function")),
         *((module, "get_type_hints") for module in ("typing", "typing_extensions")),
         *((module, "get_original_bases") for module in ("types", "typing_extensions")),
         *(("runpy", name) for name in (None, "run_module", "run_path")),

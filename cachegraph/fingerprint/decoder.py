@@ -14,6 +14,8 @@ from cachegraph.fingerprint.primitives import HASH_VERSION, MAX_DEPTH, Reader, d
 from cachegraph.named_tuples import NamedTuple
 
 _SHOWN = 60
+_BEFORE = 20
+"""Characters before the first difference of long texts that are shown."""
 _ORIGINS = {b"p": ("Python", 1), b"r": ("", 2), b"d": ("", 1)}
 _SEQUENCES = {b"(": ("(", ")"), b"[": ("[", "]"), b"<": ("{", "}"), b"=": ("frozenset({", "})")}
 
@@ -76,11 +78,22 @@ def first_difference(wanted: Decoded, stored: Decoded) -> Difference | None:
             inner = first_difference(one, other)
             if inner is not None:
                 return inner._replace(path=label + inner.path)
-    return Difference("", _short(wanted.text), _short(stored.text))
+    return Difference("", *_windows(wanted.text, stored.text))
 
 
-def _short(text: str) -> str:
-    return text if len(text) <= _SHOWN else f"{text[: _SHOWN - 4]} ..."
+def _windows(wanted: str, stored: str) -> tuple[str, str]:
+    """Return two texts, if they are long the piece around their first difference."""
+    same = next((n for n, pair in enumerate(zip(wanted, stored, strict=False)) if len(set(pair)) > 1), None)
+    start = max(min(len(wanted), len(stored)) if same is None else same, _BEFORE) - _BEFORE
+    return _window(wanted, start), _window(stored, start)
+
+
+def _window(text: str, start: int) -> str:
+    if len(text) <= _SHOWN:
+        return text
+    before = "... " if start else ""
+    shown = text[start : start + _SHOWN]
+    return f"{before}{shown}{' ...' if start + _SHOWN < len(text) else ''}"
 
 
 def _sequence(reader: Reader, opening: str, closing: str) -> Decoded:

@@ -6,6 +6,7 @@ from collections.abc import Collection
 from typing import Any
 
 from cachegraph.errors import Unfingerprintable
+from cachegraph.fingerprint.aliases import Alias, aliases, is_mutable
 from cachegraph.fingerprint.encoder import Encoder, class_name
 from cachegraph.fingerprint.primitives import digest
 from cachegraph.fingerprint.registry import ENCODERS, find_encoder, is_registered
@@ -21,15 +22,19 @@ def encode(value: object, described: Collection[str] = ()) -> bytes:
     return encoder.encoding
 
 
-def encode_as_read(value: object, described: Collection[str] = ()) -> bytes:
-    """Return the canonical encoding of `value` with all that code which gets it can tell: the order of a
-    dict, the strides of an array, the code of an object's class.
+def encode_call(
+    function: object, arguments: object, described: Collection[str] = ()
+) -> tuple[bytes, bytes, tuple[Alias, ...]]:
+    """Return the canonical encodings of a function and of the arguments of a call, and the aliases among what
+    both reach (aliases.py).
 
-    Raises Unfingerprintable as `encode` does.
+    The arguments are encoded with all that code which gets them can tell: the order of a dict, the
+    strides of an array, the code of an object's class. Raises Unfingerprintable as `encode` does.
     """
-    encoder = ValueEncoder(described)
-    encoder.definition(value, lambda target, item: target.value(item))
-    return encoder.encoding
+    code, given = ValueEncoder(described), ValueEncoder(described)
+    code.value(function)
+    given.definition(arguments, lambda target, item: target.value(item))
+    return code.encoding, given.encoding, aliases((*code.mutable, *given.mutable))
 
 
 def fingerprint(value: object) -> bytes:
@@ -40,7 +45,12 @@ def fingerprint(value: object) -> bytes:
 class ValueEncoder(Encoder):
     """An encoder that finds the encoder of each value by its type."""
 
-    __slots__ = ()
+    __slots__ = ("mutable",)
+
+    def __init__(self, described: Collection[str] = ()) -> None:
+        super().__init__(described)
+        self.mutable: list[object] = []
+        """The values that code reaches and can change, in the order of the encoding."""
 
     def value(self, value: Any) -> None:
         """Write `value` with the encoder of its type; raises Unfingerprintable if it, or anything in it, has
@@ -59,6 +69,8 @@ class ValueEncoder(Encoder):
     def _value_reached_by_code(self, cls: type, value: Any) -> None:
         from cachegraph.fingerprint.reached import encoder_for  # most keys hold no code
 
+        if is_mutable(cls):
+            self.mutable.append(value)
         write = encoder_for(cls, self.described, is_registered(cls))
         (write or ENCODERS.get(cls) or find_encoder(cls))(self, value)
 

@@ -8,9 +8,10 @@ those that operators call. Code that is not followed must be known to depend on 
 searched, and are trusted.
 
 Values also have properties that no key describes: the order of a set, and object identity. Code may
-test membership in sets, and compare with None, constants and globals by identity; other uses of
-identity are refused, and so are sets whose order differs from that of equal sets in other
-processes. The caches of lru_cache functions are cleared, since they may hold older results.
+test membership in sets, and compare by identity with None, and with globals and free variables that
+are no numbers, texts or tuples; other uses of identity are refused, and so are sets whose order
+differs from that of equal sets in other processes. The caches of lru_cache functions are cleared,
+since they may hold older results.
 """
 
 from __future__ import annotations
@@ -19,27 +20,47 @@ import builtins
 import operator
 import sys
 from collections.abc import Collection, Iterable, Mapping, Set
+from enum import Enum
 from functools import lru_cache, partial
 from importlib.util import resolve_name
-from types import BuiltinMethodType, CodeType, FunctionType, MemberDescriptorType, MethodType, ModuleType
+from inspect import getattr_static
+from types import (
+    BuiltinMethodType,
+    CodeType,
+    FunctionType,
+    GetSetDescriptorType,
+    MemberDescriptorType,
+    MethodType,
+    ModuleType,
+)
 from typing import Any
 
 from cachegraph.errors import Unfingerprintable
-from cachegraph.fingerprint.bytecode import Import, attributes, imports, look_up, reads, uses_of_values
+from cachegraph.fingerprint.bytecode import (
+    GlobalRead,
+    Import,
+    attributes,
+    imports,
+    look_up,
+    reads,
+    uses_of_values,
+)
 from cachegraph.fingerprint.native import is_native_type
 from cachegraph.fingerprint.origin import is_known_by_name, origin_of
 from cachegraph.fingerprint.pure import EXTERNAL_ATTRIBUTES, is_pure
 
+_DESCRIPTORS = (MemberDescriptorType, GetSetDescriptorType)
 _WRAPPED = ("py_func", "pyfunc", "func", "__func__", "__wrapped__", "fget")
+_COPIED = (int, float, complex, str, bytes, tuple, frozenset, range, property, *_DESCRIPTORS)
 _GETTERS = (operator.attrgetter, operator.methodcaller)
 _LRU_CACHE = type(lru_cache(len))
-# Methods that no code calls by name, but that create, print, hash or pickle an object.
+# Methods that no code calls by name, but that create, print, hash or pickle an object, or annotate its class.
 _NOT_OPERATORS = frozenset(
     (
         "__new__", "__init__", "__post_init__", "__init_subclass__", "__class_getitem__", "__set_name__",
         "__repr__", "__str__", "__hash__", "__reduce__", "__reduce_ex__", "__getstate__", "__setstate__",
         "__getnewargs__", "__copy__", "__deepcopy__", "__del__", "__dir__", "__sizeof__",
-        "__subclasshook__", "__class__",
+        "__subclasshook__", "__class__", "__annotate__", "__annotate_func__",
     )
 )  # fmt: skip
 
@@ -139,8 +160,10 @@ class _Walk:
         code = function.__code__
         self._taken |= attributes(code) | _texts(code)
         uses = uses_of_values(code)
-        if uses.compares_identities and function.__name__ != "__eq__":  # there, identity is a shortcut
-            _refuse_use(f"code of {function.__qualname__} that compares which objects values are")
+        if function.__name__ != "__eq__":  # there, identity is a shortcut
+            for read in uses.compared:
+                if read is None or _is_copied(_compared_value(function, read)):
+                    _refuse_use(f"code of {function.__qualname__} that compares which objects values are")
         self._used |= uses.names
         for constant in uses.constants:
             _refuse_unordered(constant)
@@ -264,6 +287,21 @@ def _slots(value: object) -> dict[str, object]:
             if isinstance(item, MemberDescriptorType) and hasattr(value, name):
                 found[name] = getattr(value, name)
     return found
+
+
+def _compared_value(function: FunctionType, read: GlobalRead) -> object:
+    """Return the value of a global or free variable of a function, and of what is taken from it; a descriptor
+    is taken for its value."""
+    free = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
+    value = _content(free[read.name]) if read.name in free else function.__globals__.get(read.name)
+    for name in read.attributes:
+        value = getattr_static(value, name, None)
+    return value
+
+
+def _is_copied(value: object) -> bool:
+    """Return True for values of which equal ones may be the same object or not; an enum has one of each."""
+    return isinstance(value, _COPIED) and not isinstance(value, bool | Enum)
 
 
 def _content(cell: Any) -> object:

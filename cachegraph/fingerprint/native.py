@@ -209,7 +209,7 @@ def _is_space_of(item: Any, module: ModuleType) -> bool:
     """Return True if `item` is a class of `module`, or a module inside its extension that is not in
     sys.modules."""
     if issubclass(type(item), type):
-        return bool(item.__module__ == module.__name__)
+        return bool(getattr(item, "__module__", None) == module.__name__)  # classes of C may have none
     if issubclass(type(item), ModuleType):
         return item.__name__ not in sys.modules and _is_extension(module.__name__)
     return type(item).__name__ == "fortran" and hasattr(item, "__dict__")  # f2py's modules of Fortran 90

@@ -27,7 +27,15 @@ _DISPATCH = functools.singledispatch(len).__code__  # type: ignore[attr-defined]
 
 
 # attributes that functools.wraps copies, and whose names are written elsewhere
-_NOT_IDENTITY = ("__module__", "__name__", "__qualname__", "__doc__", "__annotations__", "__type_params__")
+_NOT_IDENTITY = (
+    "__module__",
+    "__name__",
+    "__qualname__",
+    "__doc__",
+    "__annotations__",
+    "__annotate__",
+    "__type_params__",
+)
 # attributes that functools gives its wrappers; the last one is written with them
 _OF_FUNCTOOLS = ("registry", "dispatch", "register", "_clear_cache", "cache_parameters", "__wrapped__")
 

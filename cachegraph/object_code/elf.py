@@ -4,8 +4,9 @@ linker may kill the process on a malformed file.
 The accepted form, for x86-64 and 64-bit Arm (numbers little-endian):
 
     file       := header, contents of the sections, 64 bytes for each section
-    sections   := NULL, one STRTAB, one SYMTAB, any PROGBITS, NOBITS, UNWIND and RELA, with the flags below
-    symbol   := local ones first; each wholly in a loaded section, or undefined, or common
+    sections   := NULL, one STRTAB, one SYMTAB, any PROGBITS, NOBITS, UNWIND and RELA, with the flags below;
+                  on Arm the kind UNWIND is PROGBITS
+    symbol     := local ones first; each wholly in a loaded section, or undefined, or common
     relocation := of a known kind, wholly in the section that it changes, to about where its symbol lies
     .eh_frame  := CIE of the one form that LLVM writes, FDE*, each with one relocation to its code
 
@@ -70,12 +71,15 @@ class _Change(NamedTuple):
 
 
 class _Machine(NamedTuple):
-    """A processor: its relocation kinds, those of unwind tables with their sizes, and the CIE after "zR"."""
+    """A processor: its relocation kinds, those of unwind tables with their sizes, the CIE after "zR", the
+    kind of sections with unwind tables, and the names of symbols that mark where code and data begin."""
 
     name: str
     changes: Mapping[int, _Change]
     in_frames: Mapping[int, int]
     common: bytes
+    unwind: int
+    marks: tuple[str, ...]
 
 
 _FAR, _PLACE, _NEAR = _Change(8, True, False), _Change(8, True, True), _Change(4, True, True)
@@ -87,6 +91,8 @@ _MACHINES = {
         {1: _FAR, 2: _NEAR, 4: _CALL, 9: _TABLE, 24: _PLACE, 41: _TABLE, 42: _TABLE},
         {2: 4, 24: 8},
         b"\x01\x78\x10",
+        _UNWIND,
+        (),
     ),
     183: _Machine(
         "aarch64",
@@ -95,6 +101,8 @@ _MACHINES = {
         | dict.fromkeys((*range(263, 270), 282, 283, 311, 312), _ARM_FAR),
         {261: 4, 260: 8},
         b"\x01\x7c\x1e",
+        _PROGBITS,
+        ("$x", "$d"),
     ),
 }
 _POINTER_SIZES = {0x1B: 4, 0x1C: 8}
@@ -165,7 +173,7 @@ class _Object:
         _require(len(set(targets)) == len(targets), "two tables of relocations for one section")
         by_target = dict(relocated)
         for number, section in enumerate(self.sections):
-            if section.kind == _UNWIND:
+            if self._is_unwinding(section):
                 _check_frames(self, section, by_target.get(number, []))
 
     def symbols_seen(self) -> Symbols:
@@ -212,7 +220,8 @@ class _Object:
         name = self.text(section.name)
         _require(section.kind in _FLAGS, f"section {name} of kind {section.kind:#x}")
         _require(not section.flags & ~_FLAGS[section.kind], f"section {name} with flags {section.flags:#x}")
-        _require(section.address == 0 and _fits(name, section), f"section {name} of kind {section.kind:#x}")
+        fits = section.address == 0 and _fits(name, section, self.machine.unwind)
+        _require(fits, f"section {name} of kind {section.kind:#x}")
         _require(_is_alignment(section.alignment), f"section {name} aligned to {section.alignment}")
         if section.kind == _NOBITS:
             _require(section.size <= _LARGEST_ZEROS, f"{section.size} bytes of zeros")
@@ -244,16 +253,26 @@ class _Object:
         return found
 
     def _read_names(self) -> list[str]:
-        """Return the names of the symbols. LLVM looks up even local symbols by name, except sections."""
+        """Return the names of the symbols. LLVM looks up even local symbols by name, except sections and
+        marks."""
         found = [self.text(symbol.name) for symbol in self.symbols]
         kinds = [symbol.info & 15 for symbol in self.symbols]
         named = [
-            name for name, kind in zip(found, kinds, strict=True) if kind not in (_OF_SECTION, _OF_FILE)
+            name
+            for name, symbol in zip(found, self.symbols, strict=True)
+            if symbol.info & 15 not in (_OF_SECTION, _OF_FILE) and not self._is_mark(name, symbol)
         ][1:]
         unnamed = [name for name, kind in zip(found, kinds, strict=True) if kind == _OF_SECTION]
         _require(all(named) and not any(unnamed), "a symbol without a name")
         _require(len(set(named)) == len(named), "two symbols of one name")
         return found
+
+    def _is_unwinding(self, section: _Section) -> bool:
+        return section.kind == self.machine.unwind and self.text(section.name) == _FRAMES
+
+    def _is_mark(self, name: str, symbol: _Symbol) -> bool:
+        """Return True for a local symbol that says if code or data begin there; many have one name."""
+        return name in self.machine.marks and symbol.info == _NO_TYPE and symbol.size == 0
 
     def _check_symbol(self, symbol: _Symbol, is_local: bool) -> None:
         binding, kind = symbol.info >> 4, symbol.info & 15
@@ -275,7 +294,9 @@ class _Object:
     def _check_place(self, symbol: _Symbol, kind: int) -> None:
         _require(symbol.section < len(self.sections), "a symbol in no section")
         section = self.sections[symbol.section]
-        _require(bool(section.flags & _ALLOC) and section.kind != _UNWIND, "a symbol in what is not loaded")
+        is_mark = self._is_mark(self.text(symbol.name), symbol)
+        is_loaded = bool(section.flags & _ALLOC) and (is_mark or not self._is_unwinding(section))
+        _require(is_loaded, "a symbol in what is not loaded")
         _require(symbol.value + symbol.size <= section.size, "a symbol beyond its section")
         if kind == _OF_SECTION:
             _require(
@@ -346,13 +367,13 @@ def _is_alignment(number: int) -> bool:
     return 0 < number <= _LARGEST_ALIGNMENT and not number & (number - 1)
 
 
-def _fits(name: str, section: _Section) -> bool:
+def _fits(name: str, section: _Section, unwind: int) -> bool:
     """Return True if a section of that name may be of that kind: LLVM gives some names a meaning of their
     own."""
     if section.kind == _RELA:
         return name.startswith(".rela.")
     if section.kind == _UNWIND or name == _FRAMES:
-        return name == _FRAMES and (section.kind, section.flags) == (_UNWIND, _ALLOC)
+        return name == _FRAMES and (section.kind, section.flags) == (unwind, _ALLOC)
     if section.kind == _NOBITS or section.flags & _ALLOC:
         stem = name[1:].partition(".")[0]
         return f".{stem}" in _NAMES and bool(section.flags & _ALLOC)

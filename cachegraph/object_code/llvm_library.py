@@ -27,7 +27,7 @@ from typing import Any
 from cachegraph.errors import CachegraphError
 from cachegraph.forking import PausableLock, Rank, pause_at_forks
 
-CHECKED_RELEASES = ("0.47", "0.48", "0.49", "0.50")
+CHECKED_RELEASES = ("0.48", "0.49", "0.50")
 TEXT_OUT = ctypes.POINTER(ctypes.c_void_p)
 """The argument through which a function returns a text, which the caller frees: a `char **`."""
 

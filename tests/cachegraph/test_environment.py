@@ -157,6 +157,6 @@ def test_a_working_directory_that_is_gone_is_no_place_for_a_relative_one(
 
 
 def test_no_home_is_an_error_to_who_asks_about_the_cache_itself(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("cachegraph.settings._directory_of_user", lambda *_: "")
+    monkeypatch.setattr("cachegraph.user_directories._directory_of_user", lambda *_: "")
     with pytest.raises(NoDirectoryError, match="set CACHEGRAPH_DIR, HOME or XDG_CACHE_HOME"):
         current_settings({})

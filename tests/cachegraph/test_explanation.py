@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
+from click.testing import CliRunner
 
 from cachegraph import explanation
 from cachegraph.cache import Artifact, Cache, Miss
@@ -110,8 +110,8 @@ def test_an_explanation_names_the_nearest_key_and_what_differs(make: Make) -> No
     found = cache.explain(key_of(options={"fast": False}))
     assert (found.reason, found.nearest) == ("key-part-changed: options", key_of().hex)
     assert (found.equal, found.parts) == (3, 4)
-    assert [tuple(one) for one in found.differences] == [("options", "['fast']: False, stored True")]
-    assert str(found).splitlines()[-1] == "options: ['fast']: False, stored True"
+    assert [tuple(one) for one in found.differences] == [("options", "fast: False, stored True")]
+    assert str(found).splitlines()[-1] == "options: fast: False, stored True"
 
 
 def test_of_equally_near_keys_the_most_alike_subject_is_chosen(make: Make) -> None:

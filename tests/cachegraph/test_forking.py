@@ -19,6 +19,7 @@ from cachegraph.forking import PausableLock, Rank, momentary_lock, pause_at_fork
 from cachegraph.key import CacheKey
 from cachegraph.settings import Settings
 from cachegraph.store.entry import Hit
+from cachegraph.store.local.database import MOST_IDLE
 from cachegraph.store.local.store import LocalStore
 
 pytestmark = [
@@ -242,7 +243,6 @@ def test_of_many_threads_that_read_at_once_few_connections_stay(tmp_path: Path) 
     store = LocalStore(tmp_path)
     key = CacheKey.build("kernel", {"graph": b"one"})
     store.put(key, Artifact(b"payload"))
-    before = len(descriptors_below(tmp_path))
     together = threading.Barrier(20)
 
     def use() -> None:
@@ -255,5 +255,7 @@ def test_of_many_threads_that_read_at_once_few_connections_stay(tmp_path: Path) 
         thread.start()
     for thread in threads:
         thread.join()
-    assert len(descriptors_below(tmp_path)) - before <= 12
+    # SQLite keeps descriptors of the index itself for the next connection, while this process has locks on it.
+    logs = [path for path in descriptors_below(tmp_path) if path.endswith("-wal")]
+    assert 0 < len(logs) <= MOST_IDLE + 1, "the one that writes is another"
     store.close()

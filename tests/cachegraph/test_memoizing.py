@@ -1,5 +1,7 @@
 """A memoized function finds the results of earlier calls, and is called where no key describes a call."""
 
+import copy
+import functools
 import math
 import os
 import random
@@ -18,6 +20,7 @@ from cachegraph.pickling import dumps
 from cachegraph.settings import Settings
 
 FACTOR = [3.0]
+READ = np.ones(3)
 CALLS: list[str] = []
 
 
@@ -25,6 +28,11 @@ CALLS: list[str] = []
 class Point:
     x: float
     y: float
+
+
+@dataclass(frozen=True)
+class Size:
+    rows: int
 
 
 class Scale:
@@ -98,6 +106,61 @@ def test_what_code_can_tell_of_an_argument_is_in_its_key(cache: Cache) -> None:
     strides = memoize(cache=cache)(lambda values: values.strides)
     grid = np.zeros((2, 3))
     assert [strides(grid), strides(np.asfortranarray(grid))] == [(24, 8), (8, 16)]
+
+
+def test_arguments_that_share_memory_are_another_entry(cache: Cache) -> None:
+    @memoize(cache=cache)
+    def sums_while_changed(x: np.ndarray, y: np.ndarray) -> float:  # type: ignore[type-arg]
+        x += 1
+        total = y.sum()
+        x -= 1
+        return float(total)
+
+    a = np.ones(4)
+    pairs = [(a, a), (a, a.copy()), (a[:2], a[1:3]), (a[:2], a[2:]), (a, a)]
+    found = [calls_of(sums_while_changed, *pair) for pair in pairs]
+    miss, hit = (0, 1), (1, 0)
+    assert found == [(8.0, miss), (4.0, miss), (3.0, miss), (2.0, miss), (8.0, hit)]
+
+
+def test_one_list_given_twice_is_not_two_equal_lists(cache: Cache) -> None:
+    @memoize(cache=cache)
+    def copies(x: list[int], y: list[int]) -> int:
+        first, second = copy.deepcopy((x, y))
+        first[0] = 7
+        return second[0]
+
+    mine = [1]
+    assert [copies(mine, mine), copies([1], [1])] == [7, 1]
+
+
+def test_an_argument_that_is_a_global_of_the_code_is_not_an_equal_one(cache: Cache) -> None:
+    @memoize(cache=cache)
+    def sums_while_changed(x: np.ndarray) -> float:  # type: ignore[type-arg]
+        x += 1
+        total = READ.sum()
+        x -= 1
+        return float(total)
+
+    assert [sums_while_changed(READ), sums_while_changed(READ.copy())] == [6.0, 3.0]
+
+
+def test_how_numpy_prints_and_treats_errors_is_in_the_key(cache: Cache) -> None:
+    text = memoize(cache=cache)(lambda values: str(values))
+    inverse = memoize(cache=cache)(lambda values: 1.0 / values)
+    third, zero = np.array([1 / 3]), np.zeros(1)
+    with np.errstate(divide="ignore"):
+        assert (text(third), inverse(zero)[0]) == ("[0.33333333]", np.inf)
+    with np.printoptions(precision=2), np.errstate(divide="raise"):
+        assert text(third) == "[0.33]"
+        with pytest.raises(FloatingPointError):
+            inverse(zero)
+
+
+def test_a_frozen_dataclass_is_an_argument(cache: Cache) -> None:
+    of = memoize(cache=cache)(lambda size: size.rows)
+    miss, hit = (0, 1), (1, 0)
+    assert [calls_of(of, Size(rows)) for rows in (1, 2, 1)] == [(1, miss), (2, miss), (1, hit)]
 
 
 def test_a_global_that_the_code_reads_is_in_the_key(cache: Cache, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -174,6 +237,31 @@ def test_methods_are_memoized_by_the_object_and_its_code(
     monkeypatch.setattr(Scale, "memoized", applied, raising=False)
     assert [Scale(2.0).memoized(1.0), Scale(3.0).memoized(1.0)] == [2.0, 3.0]  # type: ignore[attr-defined]
     assert calls_of(applied, Scale(3.0), 1.0) == (3.0, (1, 0))
+
+
+def test_a_text_that_names_an_object_of_the_process_is_not_stored(cache: Cache) -> None:
+    texts = memoize(cache=cache)(lambda *given: [str(given), f"{given[0]}"])
+    first, second = Scale(1.0), Scale(1.0)
+    assert texts(first) == [str((first,)), str(first)]
+    assert texts(second) == [str((second,)), str(second)]
+    assert calls_of(texts, "<at 0x12>")[1] == (0, 1)
+    assert calls_of(texts, "<at 0x12>")[1] == (1, 0)
+
+
+def test_partials_and_objects_that_are_called_have_the_names_of_their_classes(cache: Cache) -> None:
+    class Adding:
+        def __init__(self, by: int) -> None:
+            self.by = by
+
+        def __call__(self, x: int) -> int:
+            return x + self.by
+
+    adding = Adding(2)
+    functions = [memoize(cache=cache)(each) for each in (functools.partial(divmod, 7), adding)]
+    assert [each.name.rpartition(".")[2] for each in functions] == ["divmod", "Adding"]
+    assert [calls_of(each, 4) for each in functions] == [((1, 3), (0, 1)), (6, (0, 0))]
+    adding.by = 5
+    assert [calls_of(each, 4) for each in functions] == [((1, 3), (1, 0)), (9, (0, 0))]
 
 
 def test_exceptions_are_the_functions_own_and_never_stored(cache: Cache) -> None:

@@ -8,9 +8,10 @@ import sys
 from collections.abc import Callable
 from importlib.metadata import EntryPoint
 from pathlib import Path
+from typing import Any
 
 import pytest
-from typer.testing import CliRunner
+from click.testing import CliRunner
 
 from cachegraph import Artifact, Cache, CacheKey, CacheMissError, Unfingerprintable
 from cachegraph.cli.app import app
@@ -76,6 +77,32 @@ def test_a_key_of_parts_needs_a_namespace_and_words(cache_directory: Path, toyc:
         Cache(cache_directory, namespace="a/b")
     with pytest.raises(ValueError, match="found ''"):
         toyc.key({}, "")
+
+
+@pytest.mark.parametrize(
+    ("parts", "found"),
+    [([("a", 1)], "list"), ("text", "str"), (None, "NoneType"), ({1: 2}, "a name that is int")],
+)
+def test_parts_without_names_are_refused(parts: Any, found: str, toyc: Cache) -> None:
+    with pytest.raises(TypeError, match=f"found {found}; give a dict"):
+        toyc.get_or_build(parts, never, len)
+
+
+@pytest.mark.parametrize(
+    "built",
+    ["text", None, bytearray(b"x"), Artifact(b"x", {"large": "text"})],  # type: ignore[dict-item]
+)
+def test_what_is_no_bytes_is_refused_when_it_was_built(built: Any, toyc: Cache) -> None:
+    with pytest.raises(TypeError, match=r"found (str|NoneType|bytearray); return bytes"):
+        toyc.get_or_build({"source": 1}, lambda: built, len)
+
+
+def test_a_directory_is_any_path(tmp_path: Path) -> None:
+    paths = [tmp_path, str(tmp_path), bytes(tmp_path)]
+    outcomes = [
+        Cache(path, namespace="toyc").get_or_build({"a": 1}, lambda: b"x", len).outcome for path in paths
+    ]
+    assert outcomes == ["miss", "hit", "hit"]
 
 
 @pytest.mark.parametrize(

@@ -7,8 +7,9 @@ from pathlib import Path
 import platformdirs
 import pytest
 
+from cachegraph.declared_settings import SETTINGS
 from cachegraph.errors import SettingsError
-from cachegraph.settings import SETTINGS, Settings, current_settings
+from cachegraph.settings import Settings, current_settings
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -91,14 +92,18 @@ def test_the_limit_is_a_size_with_its_unit_and_none_when_zero() -> None:
     assert current_settings({"CACHEGRAPH_DIR": "/a"}).max_size == 5_000_000_000
     assert current_settings({"CACHEGRAPH_DIR": "/a", "CACHEGRAPH_MAX_SIZE": "1.5 GiB"}).max_size == 3 << 29
     assert current_settings({"CACHEGRAPH_DIR": "/a", "CACHEGRAPH_MAX_SIZE": "0"}).max_size == 0
-    with pytest.raises(SettingsError, match=r"CACHEGRAPH_MAX_SIZE: found 'much'; set it to one of a size"):
+    with pytest.raises(SettingsError, match=r"CACHEGRAPH_MAX_SIZE: found 'much'; set it to a size"):
         current_settings({"CACHEGRAPH_MAX_SIZE": "much"})
 
 
 def test_importing_reads_no_variable_and_makes_no_directory(tmp_path: Path) -> None:
     directory = tmp_path / "cache"
     program = (
-        "import os, sys; os.environ = None; import cachegraph, cachegraph.settings, cachegraph.key;"
+        "import os, sys; read = []; os.environ = type('Noting', (dict,), dict("
+        "get=lambda self, name, other=None: read.append(name) or other,"
+        "__getitem__=lambda self, name: read.append(name)"
+        "))(); import cachegraph, cachegraph.settings, cachegraph.key;"
+        "assert not [name for name in read if name.startswith(('CACHEGRAPH', 'XDG'))], read;"
         "print(sorted({'numpy', 'numba', 'sqlalchemy', 'platformdirs', 'hashlib'} & set(sys.modules)))"
     )
     environ = {"PYTHONPATH": str(ROOT), "CACHEGRAPH_DIR": str(directory), "CACHEGRAPH_MODE": "nonsense"}

@@ -34,6 +34,8 @@ SECONDS = {
     "list --limit 50 --sort size": 1.0,
     "prune --dry-run": 5.0,
     "prune --dry-run --max-size": 5.0,
+    "prune --what-if": 1.0,
+    "report": 1.0,
     "list": 20.0,
     "show of a shared directory": 1.0,
     "recorded_cost": 0.001,
@@ -55,6 +57,8 @@ def measure(directory: Path, entries: int = ENTRIES, files: int = FILES) -> dict
         "list --limit 50 --sort size": ["list", "--limit", "50", "--sort", "size"],
         "prune --dry-run": ["prune", "--dry-run"],
         "prune --dry-run --max-size": ["prune", "--dry-run", "--max-size", str(held // 2)],
+        "prune --what-if": ["prune", "--what-if"],
+        "report": ["report", str(directory / "report.html")],
         "list": ["list"],
     }
     found = {name: run(local, command) for name, command in commands.items()}

@@ -19,6 +19,7 @@ from pytensor.link.numba.linker import NumbaLinker
 from cachegraph.cache import Artifact, Found, default_cache
 from cachegraph.fingerprint.encoding import encode
 from cachegraph.key import CacheKey
+from cachegraph.pytensor.code.compilations import with_compilations
 from cachegraph.pytensor.code.op_code import storing_op_code as storing_op_code
 from cachegraph.pytensor.code.stored_function import StoredFunction, stored_function
 from cachegraph.pytensor.describe.basis import Basis
@@ -64,7 +65,9 @@ class StoredLinker(NumbaLinker):
             return dispatcher
         is_keyed = fn[1] is not None
         _record_linking(self.description, is_keyed)
-        return stored_function(self.description, lambda: dispatcher, self.basis) if is_keyed else dispatcher
+        if not is_keyed:
+            return with_compilations(dispatcher)
+        return stored_function(self.description, lambda: dispatcher, self.basis)
 
     def _linked(self, convert: Any) -> Any:
         return super().jit_compile(convert())

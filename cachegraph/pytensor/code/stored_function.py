@@ -34,6 +34,7 @@ from cachegraph.numba_cache.entries import OverloadEntries
 from cachegraph.numba_cache.frame_chunk import in_one_frame_chunk
 from cachegraph.numba_cache.fresh_compilation import fresh_compilation
 from cachegraph.numba_cache.linking import LinkedOverload, LinkError, forget_overload, link_overload
+from cachegraph.pytensor.code.compilations import Compilations
 from cachegraph.pytensor.code.op_code import fresh_op_code, storing_op_code
 from cachegraph.pytensor.describe.basis import CHANGED, Basis
 from cachegraph.pytensor.describe.host_packages import HOST_PACKAGES
@@ -95,7 +96,8 @@ class StoredFunction(CPUDispatcher):
     """A numba dispatcher whose overloads come from the store.
 
     Calls from Python run them as stored; functions that numba compiles may call and inline it, too. `tally`
-    has [hits, misses] of overloads, `seconds_saved` the compile time of the hits, less the time to load them.
+    has [hits, misses] of overloads, `seconds_saved` the compile time of the hits, less the time to load them;
+    `compilations` has those of this process.
     """
 
     def __init__(self, description: bytes, link: Callable[[], Any], basis: Basis, name: str = NAME) -> None:
@@ -111,6 +113,7 @@ class StoredFunction(CPUDispatcher):
         self._stored: dict[tuple[Any, ...], tuple[CacheKey, Found[Any]]] = {}
         self.tally = [0, 0]
         self.seconds_saved = 0.0
+        self.compilations = Compilations()
 
     @property
     def pytensor_dispatcher(self) -> Any:
@@ -356,7 +359,8 @@ class StoredFunction(CPUDispatcher):
 
     def _compile_by_pytensor(self, arguments: Any) -> Any:
         """Return the overload that PyTensor's own dispatcher compiles."""
-        return self._compile_with(self.pytensor_dispatcher, arguments)
+        with self.compilations.one():
+            return self._compile_with(self.pytensor_dispatcher, arguments)
 
     def _freshly_linked(self) -> Any:
         """Return a new dispatcher of PyTensor's, which has compiled nothing."""

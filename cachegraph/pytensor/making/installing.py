@@ -8,6 +8,7 @@ from functools import partial
 from importlib import import_module
 from typing import Any
 
+from cachegraph.platforms import require_linux
 from cachegraph.pytensor import nutpie
 from cachegraph.pytensor.backends import NUMBA, DefaultMode, add_mode
 from cachegraph.pytensor.errors import UnsupportedPyTensor
@@ -65,8 +66,10 @@ def install(*, backend: str | None = None, force: bool = False, large_constants:
     other observations in the same model are a hit.
 
     Raises UnknownBackend, and UnsupportedPyTensor for a PyTensor that the adapter does not know, or whose
-    makers are not as it knows them; not with `force`. Nothing is installed then.
+    makers are not as it knows them; not with `force`. Nothing is installed then, nor where it raises
+    UnsupportedPlatform.
     """
+    require_linux("installing cachegraph.pytensor")
     import_module("pytensor")  # with CACHEGRAPH_PYTENSOR (activation.py), its import installs
     if not _before and not force:
         _refuse_unknown()

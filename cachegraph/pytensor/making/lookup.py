@@ -23,6 +23,7 @@ from cachegraph.pytensor.making.uncached import UncachedMaking
 from cachegraph.pytensor.stored.externals import Context
 from cachegraph.pytensor.stored.large_constants import data_inputs, with_data
 from cachegraph.pytensor.stored.stored_graph import StoredGraph, pack
+from cachegraph.waiting_line import shown_if_long
 
 
 class Lookup:
@@ -77,7 +78,8 @@ class Lookup:
                 self._set_bypass("the adapter failed")
             self.graph = None
             self._data = []
-            self._by_pytensor(self._uncached.rewrite)
+            with shown_if_long(f"PyTensor rewrites {self.name}"):
+                self._by_pytensor(self._uncached.rewrite)
             self.is_rewritten = True
 
     def bypass(self, bypass: Bypass) -> None:
@@ -105,7 +107,7 @@ class Lookup:
         self.info.key = described.key.hex
         try:
             found = cache.get_or_build(
-                described.key, self._build, self._load, partial(self._verify, accept_inplace)
+                described.key, self._build_shown, self._load, partial(self._verify, accept_inplace)
             )
         except Changed as error:
             return self.bypass(Bypass(CHANGED, str(error)))
@@ -132,7 +134,11 @@ class Lookup:
         kind = "unfingerprintable" if isinstance(error, Unfingerprintable) else "source"
         self.bypass(Bypass(kind, str(error)))
 
-    def _build(self) -> Artifact:
+    def _build_shown(self) -> Artifact:
+        with shown_if_long(f"PyTensor rewrites {self.name}") as show:
+            return self._build(show)
+
+    def _build(self, show: Callable[[str], None]) -> Artifact:
         """Rewrite, pack and link; raises what PyTensor raises, and Unstorable without a stored form."""
         context = self._context()
         begin = perf_counter()
@@ -145,6 +151,7 @@ class Lookup:
         stored = self._made = self._packed(graph, context)
         self._refuse_external_state(graph, folded)
         packed = perf_counter()
+        show(f"PyTensor links {self.name}")
         self._by_pytensor(lambda: self._uncached.link(stored))
         seconds = {"rewrite": rewritten - begin, "link": perf_counter() - packed}
         summary = f"{self.name}: {self._described.nodes} nodes, {len(graph.apply_nodes)} after rewriting"

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from time import perf_counter
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from pytensor.compile.aliasing import infer_reuse_pattern
@@ -33,6 +35,7 @@ from cachegraph.pytensor.making.outcome import bypass_of
 from cachegraph.pytensor.making.refusal import mode_instead, note_refusal
 from cachegraph.pytensor.making.uncached import UncachedMaking
 from cachegraph.pytensor.stored.stored_graph import StoredGraph
+from cachegraph.waiting_line import shown_if_long
 
 if TYPE_CHECKING:
     from cachegraph.pytensor.making.pickled_maker import PickledMaker
@@ -248,13 +251,24 @@ class CachedMaker(FunctionMaker):
     def _create_by_linking(self, input_storage: Any, storage_map: Any) -> Any:
         """Return a function that PyTensor's linker makes; numba's if the linker of another backend fails."""
         try:
-            return super().create(input_storage, storage_map)
+            with self._linking():
+                return super().create(input_storage, storage_map)
         except Exception as error:
             instead = mode_instead(get_mode(self.mode), error)
             if instead is None or self._asked is None or input_storage is not None:
                 raise
             refusal = note_refusal(self.linker, self.name, error)
         return self._remade(instead, refusal).create()
+
+    @contextmanager
+    def _linking(self) -> Iterator[None]:
+        """Count the time of the block as spent on this function."""
+        begin = perf_counter()
+        with shown_if_long(f"PyTensor links {self.name or 'a function'}"):
+            yield
+        linking, seconds = perf_counter() - begin, self.cache_info.seconds
+        more = {step: seconds.get(step, 0.0) + linking for step in ("link", "total")}
+        self.cache_info = self.cache_info.replace(seconds={**seconds, **more})
 
     def _remade(self, mode: Any, refusal: str) -> CachedMaker:
         """Return a maker of the same function by `mode`; `refusal` is the reason."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from pytensor.compile.mode import Mode
@@ -11,6 +12,9 @@ from pytensor.link.numba.linker import NumbaLinker
 from cachegraph.caching.outcome import CacheInfo
 from cachegraph.named_tuples import NamedTuple
 from cachegraph.pytensor.backends import backend_of
+from cachegraph.pytensor.code.compilations import Compilations
+
+_NOT_YET = Compilations()
 
 
 class Bypass(NamedTuple):
@@ -38,7 +42,8 @@ def explain(function: Any) -> CacheInfo:
     saved.
 
     Its code is looked up at the first call with arguments of given types: from then on `found` has [hits,
-    misses] of the level "numba", and `seconds_saved` includes the code. Raises TypeError for anything but a
+    misses] of the level "numba", `seconds` has what compiling it took, as a step and in the total, and
+    `seconds_saved` includes the code. Raises TypeError for anything but a
     compiled function.
     """
     maker = getattr(function, "maker", None)
@@ -53,4 +58,14 @@ def explain(function: Any) -> CacheInfo:
     hits, misses = getattr(code, "tally", (0, 0))
     found = {**info.found, **({"numba": [hits, misses]} if hits or misses else {})}
     saved = info.seconds_saved + getattr(code, "seconds_saved", 0.0)
-    return info.replace(found=found, seconds_saved=saved, compilations=misses)
+    compiled: Compilations = getattr(code, "compilations", _NOT_YET)
+    seconds = _with_calls(info.seconds, compiled)
+    return info.replace(found=found, seconds=seconds, seconds_saved=saved, compilations=compiled.count)
+
+
+def _with_calls(seconds: Mapping[str, float], compiled: Compilations) -> dict[str, float]:
+    """Return the seconds of each step, with what was compiled at calls."""
+    if not compiled.count:
+        return dict(seconds)
+    total = seconds.get("total", 0.0) + compiled.seconds
+    return {**seconds, "compile": compiled.seconds, "total": total}

@@ -13,14 +13,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner
+from click.testing import CliRunner
 
 from cachegraph.cache import Artifact, Cache, Hit
 from cachegraph.cli.app import app
 from cachegraph.key import CacheKey
 from cachegraph.settings import Settings
 from cachegraph.store.local.store import LocalStore
-from cachegraph.store.signing import make_own_key, public_key_text
+from cachegraph.store.signing import public_key_text
+from tests.cachegraph.store.signers import signing_key
 
 ROOT = Path(__file__).resolve().parents[3]
 LONG = bytes(70_000)
@@ -50,7 +51,7 @@ def run() -> Run:
 @pytest.fixture
 def filled(cache_directory: Path) -> Path:
     """Fill this test's directory with a function, its kernels, and another kernel."""
-    make_own_key()
+    signing_key()
     store = LocalStore(cache_directory)
     for kernel in KERNELS:
         store.put(kernel, Artifact(b"code", {"long": LONG}, {"compile": 1.0}, "a kernel"))
@@ -131,7 +132,7 @@ def test_a_bundle_of_a_stranger_is_refused_by_entry_and_taken_if_his_key_is_list
 ) -> None:
     bundle, new = tmp_path / "strange", tmp_path / "new"
     run("export", bundle)
-    writer = public_key_text(make_own_key())
+    writer = public_key_text(signing_key())
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "empty"))
     told = run("import", bundle, "--dir", new, code=1)
     assert (told["taken"], len(told["refused"])) == ([], 4)

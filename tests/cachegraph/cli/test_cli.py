@@ -12,13 +12,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner
+from click.testing import CliRunner
 
 from cachegraph.cache import Artifact, Cache, Hit
 from cachegraph.cli.app import app
 from cachegraph.key import LEVELS, CacheKey
 from cachegraph.settings import Settings
 from cachegraph.store.local.store import LocalStore
+from tests.terminals import run_on_terminal
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -110,7 +111,8 @@ def test_an_empty_or_absent_directory_is_fine_and_stays_so(
 
 
 def test_stats_of_nothing_has_all_four_levels(run: Run, cache_directory: Path) -> None:
-    nothing = {"entries": 0, "bytes": 0, "hits": 0, "misses": 0, "seconds_saved": 0.0, "seconds_spent": 0.0}
+    counts: dict[str, float | None] = dict.fromkeys(("entries", "bytes", "hits", "misses"), 0)
+    nothing = counts | {"seconds_saved": 0.0, "seconds_spent": 0.0, "hit_rate": None}
     assert run("stats", "--json").json == {
         "directory": str(cache_directory),
         "bytes": 0,
@@ -122,6 +124,7 @@ def test_stats_of_nothing_has_all_four_levels(run: Run, cache_directory: Path) -
         "seconds_spent": 0.0,
         "days": [],
         "unprofitable": [],
+        "entries_of_strangers": 0,
     }
 
 
@@ -173,6 +176,48 @@ def test_stats_tells_the_last_days_apart(
     assert run("stats", "--days", "0").code == 2
 
 
+def test_stats_shows_hit_rates_in_percent(run: Run, filled: dict[str, CacheKey]) -> None:
+    assert run("stats", "--json").json["levels"]["kernel"]["hit_rate"] == 0.5
+    assert run("stats", "--json").json["levels"]["op"]["hit_rate"] is None
+    assert run("stats", "--json").json["days"][0]["hit_rate"] == 0.4
+    lines = {line.split()[0]: line for line in run("stats").out.splitlines() if line}
+    assert "50.0 %" in lines["kernel"]
+    assert "%" not in lines["op"]
+    assert "40.0 %" in lines[time.strftime("%Y-%m-%d", time.gmtime())]
+
+
+def test_reset_forgets_counts_and_keeps_entries_and_their_uses(run: Run, filled: dict[str, CacheKey]) -> None:
+    uses = [entry["uses"] for entry in run("list", "--json").json]
+    assert run("stats", "--reset").code == 0
+    stats = run("stats", "--json").json
+    assert (stats["levels"]["kernel"]["hits"], stats["levels"]["kernel"]["misses"]) == (0, 0)
+    assert (stats["misses"], stats["bypasses"], stats["days"]) == ({}, {}, [])
+    assert stats["levels"]["kernel"]["entries"] == 2
+    assert [entry["uses"] for entry in run("list", "--json").json] == uses
+
+
+def test_reset_of_a_namespace_keeps_the_counts_of_others(run: Run, filled: dict[str, CacheKey]) -> None:
+    assert run("stats", "--reset", "--namespace", "toyc").code == 0
+    assert run("stats", "--json").json["levels"]["kernel"]["hits"] == 2
+
+
+def test_reset_makes_no_cache_and_refuses_counts_of_others(run: Run, cache_directory: Path) -> None:
+    assert run("stats", "--reset").code == 0
+    assert not cache_directory.exists()
+    assert run("stats", "--reset", "--remote", "https://localhost/x").code == 2
+
+
+def test_a_filter_selects_by_text_before_the_limit(run: Run, filled: dict[str, CacheKey]) -> None:
+    def listed(*arguments: str) -> list[str]:
+        return [entry["summary"].split()[0] for entry in run("list", "--json", *arguments).json]
+
+    assert listed("--filter", "ADD of") == ["add"]
+    assert listed("--filter", "of two", "--limit", "1", "--sort", "key") == listed("--sort", "key")[:1]
+    assert listed("--filter", "mul", "--limit", "1") == ["mul"]
+    assert listed("--filter", "mul", "--level", "function") == []
+    assert "no entries" in run("list", "--filter", "nothing like it").out
+
+
 def test_stats_shows_hits_that_do_not_pay(run: Run, cache_directory: Path) -> None:
     cache = Cache(Settings(cache_directory, "readwrite", "compile"))
 
@@ -196,7 +241,7 @@ def test_stats_shows_hits_that_do_not_pay(run: Run, cache_directory: Path) -> No
 def test_stats_is_readable(run: Run, filled: dict[str, CacheKey]) -> None:
     lines = run("stats").out.splitlines()
     assert [line.split() for line in lines if line.startswith("kernel")] == [
-        ["kernel", "2", "182.1", "kB", "2", "2", "4", "s", "4", "s"]
+        ["kernel", "2", "182.1", "kB", "2", "2", "50.0", "%", "4", "s", "4", "s"]
     ]
     assert "never-seen       3" in lines
     assert "profiling       1" in lines
@@ -367,41 +412,27 @@ def test_prune_of_stale_entries_keeps_those_of_this_release(
     assert len(run("prune", "--stale", "--json").json["entries"]) == 3
 
 
-def on_a_terminal(*arguments: str) -> tuple[str, str]:
-    """Run a command whose standard error is a terminal; return its output there, and its standard output."""
-    import pty
-
-    ours, theirs = pty.openpty()
-    done = subprocess.run(
-        [sys.executable, "-m", "cachegraph", *arguments],
-        stdout=subprocess.PIPE,
-        stderr=theirs,
-        env={**os.environ, "PYTHONPATH": str(ROOT), "TERM": "xterm"},
-        text=True,
-        check=True,
-    )
-    os.close(theirs)
-    shown = b""
-    try:
-        while piece := os.read(ours, 65536):
-            shown += piece
-    except OSError:  # the other end is closed
-        pass
-    os.close(ours)
-    return shown.decode(), done.stdout
+LONG_WORK = """
+import time
+import cachegraph.cli.output as output
+output._LONG = 0.0
+with output.progress("checking", 3) as advance:
+    time.sleep(0.3)
+    advance(1)
+    advance(1)
+    time.sleep(0.6)
+"""
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="there are no pseudo-terminals here")
-@pytest.mark.parametrize(("name", "what"), [("prune", "removing"), ("verify", "checking")])
-def test_long_work_shows_its_progress_on_a_terminal_alone(
-    name: str, what: str, run: Run, filled: dict[str, CacheKey], cache_directory: Path
-) -> None:
-    more = ["--max-size", "0"] if name == "prune" else []
-    shown, printed = on_a_terminal(name, *more, "--dir", str(cache_directory))
-    assert what in shown
-    assert "100%" in shown
-    assert what not in printed
-    assert run(name).err == ""
+def test_long_work_shows_its_progress_on_a_terminal_alone() -> None:
+    command, environment = [sys.executable, "-c", LONG_WORK], {**os.environ, "PYTHONPATH": str(ROOT)}
+    ran = run_on_terminal(command, environment, only_errors=True)
+    shown = ran.shown.decode()
+    assert (ran.code, ran.output) == (0, b"")
+    assert shown.index("checking, ") < shown.index("checking: 2 of 3, ")
+    assert shown.endswith("\r")
+    done = subprocess.run(command, env=environment, capture_output=True, check=True)
+    assert (done.stdout, done.stderr) == (b"", b"")
 
 
 def test_verify_of_what_is_sound(run: Run, filled: dict[str, CacheKey], cache_directory: Path) -> None:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner
+from click.testing import CliRunner
 
 from cachegraph.cache import Artifact, Cache
 from cachegraph.cli.app import app
@@ -127,6 +128,34 @@ def test_a_user_of_the_directory_is_seen_beside_those_who_share_it(
     cache.flush()
     cache._store.close()
     assert len(run("list")) == 3
+
+
+def test_where_an_entry_is_not_believed_nothing_is_removed_and_stats_say_so(
+    run: Callable[..., Any], shared: SharedStore
+) -> None:
+    shared.layout.entry(KEYS["both"].hex).chmod(0o666)
+    files = [path for path in shared.layout.root.rglob("*") if path.is_file()]
+    for path in files:
+        os.utime(path, (0, 0))  # blobs without an entry are spared for a day
+    where = ["--dir", str(shared.layout.directory)]
+    refused = CliRunner().invoke(app, ["prune", "--older-than", "1d", *where])
+    assert (refused.exit_code, "nothing is removed" in refused.stderr) == (1, True)
+    assert all(path.exists() for path in files)
+    shown = CliRunner().invoke(app, ["stats", *where])
+    assert "1 entry of" in shown.stderr
+    assert "chmod 600" in shown.stderr
+    assert run("stats")["entries_of_strangers"] == 1
+
+
+def test_who_may_not_remove_files_is_told_who_may(
+    run: Callable[..., Any], shared: SharedStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("cachegraph.cli.prune.os.access", lambda path, mode: False)
+    where = ["--dir", str(shared.layout.directory)]
+    refused = CliRunner().invoke(app, ["prune", "--dry-run", *where])
+    assert refused.exit_code == 1
+    assert f"prune as user {os.getuid()}" in refused.stderr
+    assert CliRunner().invoke(app, ["prune", "--what-if", *where]).exit_code == 0
 
 
 def test_it_is_pruned_and_verified(run: Callable[..., Any], shared: SharedStore) -> None:

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner
+from click.testing import CliRunner
 
 from cachegraph.cache import Artifact, Cache
 from cachegraph.cli.app import app
@@ -262,7 +262,7 @@ def test_no_home_is_wrong_usage_unless_a_directory_is_given(
 ) -> None:
     LocalStore(cache_directory).put(key_of("a"), Artifact(b"a"))
     monkeypatch.delenv("CACHEGRAPH_DIR")
-    monkeypatch.setattr("cachegraph.settings._directory_of_user", lambda *_: "")
+    monkeypatch.setattr("cachegraph.user_directories._directory_of_user", lambda *_: "")
     result = run("list")
     assert (result.exit_code, result.stdout) == (2, "")
     assert "set CACHEGRAPH_DIR" in result.stderr

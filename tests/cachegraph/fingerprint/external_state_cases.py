@@ -214,7 +214,16 @@ NAMES, NUMBERS = {"a", "b", "c", "d", "e", "f", "g", "h"}, {1, 2, 3}
 BACKWARDS = {8, 0}  # in that order: they collide in a table of 8
 
 
+TEXT = "text"
+
+
+@dataclasses.dataclass(frozen=True)
+class Frozen:
+    a: int
+
+
 class Sets:
+    number = 3
     names: Any = NAMES
     first: Any = []
     second: Any = first
@@ -231,6 +240,19 @@ class Sets:
 
 def tests_sets(x: Any) -> Any:
     return x in NAMES or x in {"a", "b", "c"} or sorted(NAMES) or [k for k in NUMBERS] or x is NAMES  # noqa: C416
+
+
+def compares_with_the_free_variable(value: object) -> Callable[..., Any]:
+    """Return a function that compares its argument with `value` by identity."""
+    return lambda x: x is value
+
+
+def compares_with_a_constant() -> Callable[..., Any]:
+    """Return a function that compares its argument with a tuple by identity, of which Python warns."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", SyntaxWarning)
+        found: Callable[..., Any] = eval("lambda x: x is (1, 2)")
+    return found
 
 
 vectorized = np.vectorize(lambda x: x + 1)
@@ -254,6 +276,9 @@ COMPUTING: dict[str, Callable[..., Any]] = {
     "statistics": lambda x: (statistics.mean(x), sys.float_info.eps, sys.maxsize, os.path.join("a", "b"), PurePath("x")),
     "tests of sets": tests_sets,
     "tests of attributes": Sets().tests,
+    "tests of identity": lambda x: x is ARRAY or x is Sets or x is Kind.A or x is None or x is ...,
+    "a free class": compares_with_the_free_variable(Pair),
+    "a frozen dataclass": Frozen(1).__setattr__,
     "tests of types": lambda x: isinstance(x, np.ndarray) and issubclass(type(x), float),
     "vectorized": lambda x: vectorized(x),
     "graphs": lambda x: [(pt.exp(x)[0] + pt.prod(x),)],
@@ -272,5 +297,9 @@ TELLING: dict[str, Callable[..., Any]] = {
     "a constant": lambda: [name for name in {"a", "b", "c", "d", "e", "f", "g", "h"}],  # noqa: C416
     "an attribute": Sets().iterates,
     "identity": Sets().compares,
+    "identity of a text": lambda x: x is TEXT,
+    "identity of a class's number": lambda x: x is Sets.number,
+    "identity of a constant": compares_with_a_constant(),
+    "identity of a free text": compares_with_the_free_variable("text"),
 }
 """Code that can tell what no key says of values."""

@@ -18,6 +18,7 @@ import pytest
 
 from cachegraph.errors import Unfingerprintable
 from cachegraph.fingerprint import encode, fingerprint
+from cachegraph.fingerprint.native import _is_space_of
 
 SOURCE = """
 import enum
@@ -393,3 +394,14 @@ def test_pickling_an_instance_leaves_its_class_what_it_was() -> None:
     before = fingerprint(Pickled)
     assert Pickled(1).__reduce_ex__(2)[1] == (Pickled,)  # Python notes in the class which slots it has
     assert fingerprint(Pickled) == before
+
+
+def test_a_class_without_a_module_does_not_stop_the_search_for_a_name() -> None:
+    class OfExtension(type):
+        @property
+        def __module__(cls) -> str:
+            raise AttributeError("__module__")
+
+    nowhere = OfExtension("nowhere", (), {})
+    assert not hasattr(nowhere, "__module__")
+    assert not _is_space_of(nowhere, math)
