@@ -6,17 +6,17 @@ import importlib.util
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
+from click.testing import CliRunner
 
 from cachegraph.cli.app import app
-from cachegraph.store.signing import make_own_key
+from tests.cachegraph.store.signers import signing_key
 from tests.flow.model_process import in_fresh_process
 from tests.flow.pytensor_process import reports
 
 
 def exported(directory: Path, *options: str) -> dict[str, str]:
     """Export what `directory` has; return the variables of a machine that has the bundle and nothing else."""
-    make_own_key()
+    signing_key()
     bundle = directory.parent / "models.bundle"
     told = CliRunner().invoke(app, ["export", str(bundle), "--dir", str(directory), *options])
     assert told.exit_code == 0, told.output

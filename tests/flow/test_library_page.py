@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import os
-import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[2]
-BLOCKS = re.findall(
-    r"^```python\n(.*?)^```", (ROOT / "docs" / "library.md").read_text(), re.DOTALL | re.MULTILINE
-)
+from tests.flow.page_snippets import ROOT, snippets_of
+
+SNIPPETS = [snippet for snippet in snippets_of(ROOT / "docs" / "library.md") if snippet.language == "python"]
 EXPRESSION = "import toyc; print(toyc.compile('x * (y + 2)')(x=3, y=4))"
+USES = "import cachegraph.fingerprint as f; print(primes(12), f.fingerprint(Target('x86', ())).hex())"
 
 WITHOUT = """
 import sys
@@ -26,13 +25,14 @@ class Refused:
 
 sys.meta_path.insert(0, Refused())
 """
-OPTIONAL = ("numba", "llvmlite", "scipy", "sqlalchemy", "typer", "rich", "msgspec", "cryptography", "click")
+OPTIONAL = ("numba", "llvmlite", "scipy", "sqlalchemy", "click", "rich", "msgspec", "cryptography")
 
 
 @pytest.fixture
 def run(tmp_path: Path):  # type: ignore[no-untyped-def]
-    """Return a function that runs a program beside the page's toyc.py."""
-    (tmp_path / "toyc.py").write_text("\n\n".join(BLOCKS))
+    """Return a function that runs a program beside the page's toyc.py, and its other snippets as uses.py."""
+    (tmp_path / "toyc.py").write_text("".join(snippet.text for snippet in SNIPPETS if snippet.title))
+    (tmp_path / "uses.py").write_text("\n".join(snippet.text for snippet in SNIPPETS if not snippet.title))
 
     def program(text: str) -> str:
         path = f"{tmp_path}{os.pathsep}{ROOT}"
@@ -56,7 +56,6 @@ def test_the_pages_compiler_starts_warm_in_the_next_process(run) -> None:  # typ
 
 def test_the_pages_code_runs_with_little_installed(run) -> None:  # type: ignore[no-untyped-def]
     little = WITHOUT.format(refused=OPTIONAL)
-    use = "import cachegraph.fingerprint, toyc; print(toyc.primes(12), cachegraph.fingerprint.fingerprint(toyc.Target('x86', ())).hex())"
-    printed = [run(f"{little}\n{EXPRESSION}\n{use}") for _ in range(2)]
+    printed = [run(f"{little}\n{EXPRESSION}\nfrom uses import Target, primes\n{USES}") for _ in range(2)]
     assert printed[0].replace("miss", "hit") == printed[1]
     assert "[2, 3, 5, 7, 11]" in printed[1]

@@ -301,7 +301,7 @@ def test_linear_algebra(dtype: str) -> None:
 def test_indexing_and_adding_to_what_is_indexed(dtype: str) -> None:
     x, m = pt.tensor("x", dtype, (None,)), pt.tensor("m", dtype, (None, None))
     k, kk = pt.ivector("k"), pt.lmatrix("kk")
-    add = pt.AdvancedIncSubtensor1()
+    add = pt.AdvancedIncSubtensor([0])
     outputs = {
         "a vector by a vector": x[k],
         "a matrix by a vector": m[k],

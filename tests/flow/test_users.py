@@ -5,11 +5,9 @@ the kernel's rules.
 from __future__ import annotations
 
 import os
-import pickle
 import shutil
 import tempfile
-import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,9 +17,7 @@ from cachegraph.cache import Artifact, Cache, Hit, Miss
 from cachegraph.key import CacheKey
 from cachegraph.settings import Settings
 from cachegraph.store.entry import INLINE_LIMIT
-
-ALICE, BOB, PROJECT = 54321, 54322, 54000
-"""Two users and a group, none of which is in any list."""
+from tests.flow.users import ALICE, BOB, PROJECT, as_user
 
 pytestmark = pytest.mark.skipif(
     not hasattr(os, "setuid") or os.geteuid() != 0, reason="only root can become other users"
@@ -46,31 +42,6 @@ def everything_is_imported(tmp_path_factory: pytest.TempPathFactory) -> None:
         warm.get_or_build(key_of("a"), lambda: artifact("a"), bytes)
         warm.flush()
         shutil.rmtree(tmp / "local")
-
-
-def as_user(user: int, work: Callable[[], Any]) -> Any:
-    """What `work` gives in a process of that user, with a umask that would close everything to others."""
-    reading, writing = os.pipe()
-    child = os.fork()
-    if child == 0:
-        try:
-            os.close(reading)
-            os.setgroups([])
-            os.setgid(PROJECT)
-            os.setuid(user)
-            os.umask(0o077)
-            answer = ("fine", work())
-        except BaseException:
-            answer = ("failed", traceback.format_exc())
-        with os.fdopen(writing, "wb") as pipe:
-            pickle.dump(answer, pipe)
-        os._exit(0)
-    os.close(writing)
-    with os.fdopen(reading, "rb") as pipe:
-        outcome, answer = pickle.load(pipe)
-    os.waitpid(child, 0)
-    assert outcome == "fine", answer
-    return answer
 
 
 def key_of(text: str) -> CacheKey:

@@ -53,6 +53,20 @@ def test_the_oldest_is_found_on_request(machine: Machine) -> None:
     assert machine.find("--oldest").stdout == "/a/python3.11\n"
 
 
+def test_a_version_is_found_on_request(machine: Machine) -> None:
+    machine.install(machine.path / "python3.11", "311 2 /a/python3.11")
+    machine.install(machine.path / "python3.12", "312 0 /a/python3.12")
+    machine.install(machine.path / "python3", "313 1 /a/python3.13")
+    assert machine.find("--version", "3.12").stdout == "/a/python3.12\n"
+
+
+def test_a_requested_version_that_is_missing_is_named(machine: Machine) -> None:
+    machine.install(machine.path / "python3", "313 1 /a/python3.13")
+    found = machine.find("--version", "3.14")
+    assert (found.returncode, found.stdout) == (1, "")
+    assert "no usable Python from 3.14 to 3.14" in found.stderr
+
+
 def test_a_pyenv_version_that_is_not_in_path_is_found(machine: Machine) -> None:
     machine.install(machine.path / "python3", "311 2 /a/python3")
     machine.install(machine.pyenv / "versions" / "3.13.0" / "bin" / "python3", "313 0 /pyenv/3.13.0")

@@ -11,8 +11,7 @@ from tests.tools.programs import TOOLS, load_program
 
 STRESS = TOOLS / "stress"
 PROGRAMS = sorted(path.stem for path in STRESS.glob("*.py") if path.stem != "rounds")
-# Moto, which stands for S3, answers later than a lease's wait on busy processors: more than one builds then.
-ARGUMENTS = {"remotes": ["--only", "redis", "--processes", "4"]}
+ARGUMENTS = {"remotes": ["--processes", "4"]}
 rounds = load_program("stress/rounds.py")
 
 
@@ -54,3 +53,14 @@ def test_the_program_finds_no_fault_in_a_few_seconds(program):
         timeout=300,
     )
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_choosing_no_case_of_remotes_is_an_error(monkeypatch, capsys):
+    remotes = load_program("stress/remotes.py")
+    monkeypatch.setattr(remotes, "run", lambda case, count: remotes.Outcome(1, 0.0, ""))
+    monkeypatch.setattr(sys, "argv", ["remotes.py", "--only", "redis"])
+    assert remotes.main() == 0
+    monkeypatch.setattr(sys, "argv", ["remotes.py", "--only", "no such server"])
+    with pytest.raises(SystemExit):
+        remotes.main()
+    assert "no case's line contains 'no such server'" in capsys.readouterr().err

@@ -1,24 +1,19 @@
-"""The examples of the documentation run as they stand, and are found in the cache when they run again."""
+"""The examples of docs/ops.md are found in the cache when they run again."""
 
 from __future__ import annotations
 
-import re
 import runpy
 from pathlib import Path
 
 import pytest
 
 import engine
+from tests.flow.page_snippets import ROOT, snippets_of
 
-PAGE = Path(__file__).parents[2] / "docs" / "ops.md"
-EXAMPLES = re.findall(r"^```python\n(.*?)^```$", PAGE.read_text(), re.MULTILINE | re.DOTALL)
-
-
-def test_the_page_has_examples() -> None:
-    assert len(EXAMPLES) >= 3
+EXAMPLES = {snippet.line: snippet.text for snippet in snippets_of(ROOT / "docs" / "ops.md")}
 
 
-@pytest.mark.parametrize("example", EXAMPLES)
+@pytest.mark.parametrize("example", EXAMPLES.values(), ids=[f"line {line}" for line in EXAMPLES])
 def test_an_example_runs_and_is_cached(example: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     outcomes: list[str] = []
     made = engine.function
