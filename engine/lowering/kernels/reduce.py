@@ -51,6 +51,8 @@ BLOCK = 2048
 TILE = 1024
 TOGETHER = 2
 """Rows that are accumulated together."""
+PARTS = 4
+"""Parts of a block that are read side by side for an extreme (decision 0164)."""
 
 _OPERATIONS = {
     "sum": "add",
@@ -200,7 +202,8 @@ class _ReductionNest(Struct, frozen=True):
         """Return the innermost loop, which begins with `initial`, and the name of its total."""
         if self.accumulator in FLOATS and self.kind == "sum":
             each = (self.combine("following", "accumulated", self.fused.name(self.reduced)),)
-            return self.in_blocks(initial, each, (Carried("accumulated", "neutral", "following", True),))
+            carried = Carried("accumulated", "neutral", "following", True)
+            return self.in_blocks(initial, (self.along_block(each, (carried,)),), "accumulated")
         if self.accumulator in FLOATS and self.kind in _OF_NUMBERS and not self.is_short:
             return self.extreme_in_blocks(initial)
         return self.in_turn(initial)
@@ -222,43 +225,114 @@ class _ReductionNest(Struct, frozen=True):
         loop = Loop(axis.index, 0, axis.extent, 1, body, (Carried("accumulated", initial, "following"),))
         return (*self.fused.nodes(depth - 1), loop), "accumulated"
 
-    def in_blocks(
-        self,
-        initial: str,
-        accumulate: tuple[Node, ...],
-        carried: tuple[Carried, ...],
-        finish: tuple[Node, ...] = (),
-        found: str = "accumulated",
-    ) -> tuple[tuple[Node, ...], str]:
-        """Return the innermost loop, block by block, and its total's name; a block gives `found`."""
-        depth, axis = self.fused.depth, self.gone[-1]
-        each = (*self.fused.nodes(depth), *accumulate)
+    def in_blocks(self, initial: str, block: tuple[Node, ...], found: str) -> tuple[tuple[Node, ...], str]:
+        """Return the innermost loop, block by block, and its total's name; `block` computes `found`."""
         body = (
-            *end_of("block", "block_size", axis.extent),
-            Loop(axis.index, "block", "block_end", 1, each, carried),
-            *finish,
+            *end_of("block", "block_size", self.gone[-1].extent),
+            *block,
             self.combine("blocks_next", "blocks", found),
         )
-        blocks = Loop("block", 0, axis.extent, BLOCK, body, (Carried("blocks", initial, "blocks_next"),))
-        return (*self.fused.nodes(depth - 1), blocks), "blocks"
+        carried = (Carried("blocks", initial, "blocks_next"),)
+        blocks = Loop("block", 0, self.gone[-1].extent, BLOCK, body, carried)
+        return (*self.fused.nodes(self.fused.depth - 1), blocks), "blocks"
+
+    def along_block(self, accumulate: tuple[Node, ...], carried: tuple[Carried, ...]) -> Loop:
+        """Return the loop along a block that reads and computes an element in each pass."""
+        each = (*self.fused.nodes(self.fused.depth), *accumulate)
+        return Loop(self.gone[-1].index, "block", "block_end", 1, each, carried)
 
     def extreme_in_blocks(self, initial: str) -> tuple[tuple[Node, ...], str]:
         """Return the innermost loop of an extreme of floats: its NaNs are counted beside it."""
-        value, count = self.fused.name(self.reduced), _COUNTS[self.accumulator]
-        each = (
-            Compute("following", _OF_NUMBERS[self.kind], ("accumulated", value), self.accumulator),
-            Compute("is_nan", "isnan", (value,), "bool"),
-            Compute("one_if_nan", "cast", ("is_nan",), count),
-            Compute("following_nans", "add", ("nans", "one_if_nan"), count),
-        )
-        carried = Carried("accumulated", "neutral", "following"), Carried("nans", "no_nans", "following_nans")
-        finish = (
-            Compute("are_nans", "neq", ("nans", "no_nans"), "bool"),
-            Compute("extreme", "where", ("are_nans", "nan", "accumulated"), self.accumulator),
+        count = _COUNTS[self.accumulator]
+        block = (
+            *(self.extreme_of_parts() if self.is_plain else self.extreme_in_turn()),
+            Compute("are_nans", "neq", ("all_nans", "no_nans"), "bool"),
+            Compute("extreme", "where", ("are_nans", "nan", "all_numbers"), self.accumulator),
         )
         numbers = constant("no_nans", count, 0), constant("nan", self.accumulator, math.nan)
-        inner, total = self.in_blocks(initial, each, carried, finish, "extreme")
+        inner, total = self.in_blocks(initial, block, "extreme")
         return (*numbers, *inner), total
+
+    def extreme_in_turn(self) -> tuple[Node, ...]:
+        """Return the loop along a block that finds `all_numbers`, the extreme, and counts `all_nans`."""
+        value = self.fused.name(self.reduced)
+        each = (
+            self.of_numbers("following", "all_numbers", value),
+            Compute("is_nan", "isnan", (value,), "bool"),
+            *self.counted("following_nans", "all_nans", "is_nan"),
+        )
+        carried = (
+            Carried("all_numbers", "neutral", "following"),
+            Carried("all_nans", "no_nans", "following_nans"),
+        )
+        return (self.along_block(each, carried),)
+
+    def extreme_of_parts(self) -> tuple[Node, ...]:
+        """Return the nodes of `all_numbers` and `all_nans` of a plain array, whose block has PARTS parts.
+
+        Parts are of one length. They may overlap, which changes no extreme. LLVM sees the NaNs of two
+        elements by one comparison.
+        """
+        each: list[Node] = []
+        for n in range(PARTS):
+            each += self.part_element(n)
+            each.append(self.of_numbers(f"following{n}", f"numbers{n}", f"value{n}"))
+        carried = [Carried(f"numbers{n}", "neutral", f"following{n}") for n in range(PARTS)]
+        for n in range(0, PARTS, 2):
+            each.append(Compute(f"is_nan{n}", "or_", (f"value{n}_is_nan", f"value{n + 1}_is_nan"), "bool"))
+            each += self.counted(f"following_nans{n}", f"nans{n}", f"is_nan{n}")
+            carried.append(Carried(f"nans{n}", "no_nans", f"following_nans{n}"))
+        along = Loop("in_part", 0, "part_size", 1, tuple(each), tuple(carried), interleaved=False)
+        return (*self.parts(), along, *self.joined_parts())
+
+    def parts(self) -> tuple[Node, ...]:
+        """Return the nodes of `part_size` and of each part's first element, `part0` and so on."""
+        nodes: list[Node] = [
+            constant("parts", "int64", PARTS),
+            constant("parts_less_one", "int64", PARTS - 1),
+            Compute("block_length", "sub", ("block_end", "block"), "int64"),
+            Compute("rounded_length", "add", ("block_length", "parts_less_one"), "int64"),
+            Compute("part_size", "floor_div", ("rounded_length", "parts"), "int64"),
+            Compute("last_part", "sub", ("block_end", "part_size"), "int64"),
+            Compute("part0", "identity", ("block",), "int64"),
+        ]
+        for n in range(1, PARTS):
+            nodes.append(Compute(f"part{n}_full", "add", (f"part{n - 1}", "part_size"), "int64"))
+            nodes.append(Compute(f"part{n}", "minimum", (f"part{n}_full", "last_part"), "int64"))
+        return tuple(nodes)
+
+    def part_element(self, part: int) -> tuple[Node, ...]:
+        """Return the nodes of an element of a part, `value0` and so on."""
+        (cast,), place = self.fused.statements, self.fused.place(0)
+        index, at, value = self.gone[-1].index, f"at{part}", f"value{part}"
+        terms = tuple([_renamed(term, index, at) for term in place.terms])
+        return (
+            Compute(at, "add", (f"part{part}", "in_part"), "int64"),
+            ReadElement(f"element{part}", Place(place.pointer, terms)),
+            Compute(value, cast.op, (f"element{part}",), self.accumulator),
+            Compute(f"{value}_is_nan", "isnan", (value,), "bool"),
+        )
+
+    def joined_parts(self) -> tuple[Node, ...]:
+        """Return the nodes of `all_numbers` and `all_nans` of the parts of a block."""
+        count = _COUNTS[self.accumulator]
+        return (
+            self.of_numbers("numbers01", "numbers0", "numbers1"),
+            self.of_numbers("numbers23", "numbers2", "numbers3"),
+            self.of_numbers("all_numbers", "numbers01", "numbers23"),
+            Compute("all_nans", "add", ("nans0", "nans2"), count),
+        )
+
+    def of_numbers(self, target: str, left: str, right: str) -> Compute:
+        """Return the extreme of two numbers; of a NaN and a number it may be either."""
+        return Compute(target, _OF_NUMBERS[self.kind], (left, right), self.accumulator)
+
+    def counted(self, target: str, before: str, is_nan: str) -> tuple[Node, ...]:
+        count = _COUNTS[self.accumulator]
+        return (
+            Compute(f"{target}_one", "cast", (is_nan,), count),
+            Compute(target, "add", (before, f"{target}_one"), count),
+        )
 
     # ---- products of rows
 
