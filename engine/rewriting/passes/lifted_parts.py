@@ -211,6 +211,8 @@ def local_subtensor_of_alloc(fgraph: FunctionGraph, node: Apply) -> list[Variabl
         repeats = axis < n_new or tensor_type_of(value).broadcastable[axis - n_new]
         if index != WHOLE and (whole.shape[axis] is None or not _is_there(index, whole.shape[axis], length)):
             return None
+        if index != WHOLE and not repeats and tensor_type_of(value).shape[axis - n_new] is None:
+            return None  # alloc compares this length, and would no longer
         if axis >= n_new:
             inside.append(_of_repeated(index) if repeats else index)
         kept += [] if index[0] == INTEGER else [lengths[axis] if index == WHOLE else length]

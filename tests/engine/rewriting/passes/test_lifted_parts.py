@@ -65,6 +65,8 @@ def test_the_numbers_stay(kernels_once):
         pt.join(1, pt.dmatrix("x"), pt.dmatrix("y"))[0],
         pt.alloc(1.0, 4, 3)[i],
         pt.alloc(1.0, 4, i)[:, :2],
+        pt.alloc(pt.dvector("x"), 3)[:2],
+        pt.alloc(pt.dvector("x"), 4, 3)[0, 1],
     ],
 )
 def test_what_would_lose_a_check_or_hide_a_pattern_stays(graph):
