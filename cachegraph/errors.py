@@ -61,6 +61,19 @@ class ObjectFormatError(CachegraphError):
         return f"reading the symbols of an object: {self.found}; treat the entry it came from as damaged"
 
 
+class ObjectLinkError(CachegraphError):
+    """Object code that was not linked: what was being done (`doing`), to what (`subject`), what was `found`."""
+
+    def __init__(self, doing: str, subject: str, found: str) -> None:
+        super().__init__(doing, subject, found)
+        self.doing = doing
+        self.subject = subject
+        self.found = found
+
+    def __str__(self) -> str:
+        return f"{self.doing} {self.subject}: {self.found}"
+
+
 class CythonFunctionError(CachegraphError):
     """A C function that an extension does not export: its `module`, its `name`, and what was `found`."""
 

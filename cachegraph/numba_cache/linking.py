@@ -2,8 +2,7 @@
 
 numba's own loader first imports the registries of types and implementations that its compiler needs
 (a quarter of a second), and compiles, in every process, Python functions that the code calls once
-to learn an address. Running compiled code needs neither: here LLVM's linker gets the stored object
-code.
+to learn an address. Running compiled code needs neither: here the stored object code is linked alone.
 
 Before that, each undefined symbol of the object is looked up in the tables of numba's runtime and
 of this interpreter; any other symbol is refused. Linked code stays for the life of the process: an
@@ -27,12 +26,13 @@ from numba.core.intrinsics import INTR_MATH
 from numba.core.runtime import _nrt_python
 from numba.core.typing.templates import signature
 
-from cachegraph.errors import CachegraphError
+from cachegraph.errors import CachegraphError, ObjectLinkError
 from cachegraph.named_tuples import NamedTuple
 from cachegraph.numba_cache.compiled import Stored, environment
 from cachegraph.object_code.cython_functions import cython_function
-from cachegraph.object_code.elf import Symbols, read_symbols
-from cachegraph.object_code.jit_linker import JITLinker, LinkedObjects
+from cachegraph.object_code.elf import ObjectFile, Symbols
+from cachegraph.object_code.linked import LinkedObjects
+from cachegraph.object_code.linking import link
 
 _LIBC = frozenset(
     "memset memcpy memmove bzero __bzero memcmp strlen exp exp2 expm1 log log1p log2 log10 sin cos sincos "
@@ -119,10 +119,11 @@ def _linked_code(stored: Stored, identity: str, entry: str) -> tuple[LinkedObjec
     described = stored.described
     globals_ = {"__name__": described.module}
     named = described.descriptor(identity)
-    symbols = read_symbols(stored.code)
+    code = ObjectFile(stored.code)
+    symbols = code.symbols_seen()
     wanted = (entry, *described.environments, *described.addresses)
     _refuse_unwritable(symbols, (*described.environments, *described.addresses))
-    linked = _add(stored.code, symbols.undefined, [name for name in wanted if name in symbols.defined])
+    linked = _add(code, symbols.undefined, [name for name in wanted if name in symbols.defined])
     if entry not in linked.addresses:
         raise LinkError(f"it has no function {entry}")
     environments = {name: environment(name, held, globals_) for name, held in described.environments.items()}
@@ -144,16 +145,11 @@ def _refuse_unwritable(symbols: Symbols, names: Iterable[str]) -> None:
         raise LinkError(f"{', '.join(found)}, where there is no room for an address")
 
 
-def _add(code: bytes, undefined: Iterable[str], exported: Sequence[str]) -> LinkedObjects:
+def _add(code: ObjectFile, undefined: Iterable[str], exported: Sequence[str]) -> LinkedObjects:
     try:
-        return _linker().link([code], {name: _resolved(name) for name in undefined}, exported)
-    except RuntimeError as error:
+        return link([code], {name: _resolved(name) for name in undefined}, exported)
+    except ObjectLinkError as error:
         raise LinkError(str(error)) from error
-
-
-@cache
-def _linker() -> JITLinker:
-    return JITLinker()
 
 
 def _write(place: int, address: int) -> None:

@@ -8,23 +8,20 @@ host, so code compiled on one machine runs on any other of the same level.
 from __future__ import annotations
 
 import platform
-from ctypes import c_int
+from contextlib import suppress
 from functools import cache
 
 from cachegraph.errors import SettingsError
-from cachegraph.object_code.llvm_library import TEXT_OUT, LLVMFunctions, LLVMLibraryError, with_text
 
 VARIABLE = "CACHEGRAPH_CPU"
-
-LLVM = LLVMFunctions({"LLVMPY_GetHostCPUFeatures": (c_int, TEXT_OUT)})
 
 _LEVELS = {"x86_64": ("x86-64", "x86-64-v3", "x86-64-v4"), "aarch64": ("generic",)}
 _LEVELS_WITH_FMA = {"x86_64": ("x86-64-v3", "x86-64-v4"), "aarch64": ("generic",), "arm64": ("generic",)}
 _VECTOR_BITS = {"x86-64-v3": 256, "x86-64-v4": 512}
-_V3_FEATURES = ("avx", "avx2", "bmi", "bmi2", "f16c", "fma", "lzcnt", "movbe")
+_V3_FEATURES = ("abm", "avx", "avx2", "bmi1", "bmi2", "f16c", "fma", "movbe")
 _V4_FEATURES = (*_V3_FEATURES, "avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl")
 _FEATURES: dict[str, tuple[str, ...]] = {"x86-64-v3": _V3_FEATURES, "x86-64-v4": _V4_FEATURES}
-"""Features, by LLVM's names, that a level needs beside those of every CPU of its architecture."""
+"""Features, by Linux's names, that a level needs beside those of every CPU of its architecture."""
 
 
 def known_levels() -> tuple[str, ...]:
@@ -46,7 +43,7 @@ def vector_bits(level: str) -> int:
 def machine_levels() -> tuple[str, ...]:
     """Return those of `known_levels` that this CPU and its system support, the best first."""
     weakest, *better = known_levels()
-    found = _known_host_features() if better else frozenset()
+    found = host_features() if better else frozenset()
     return (*(level for level in better[::-1] if found.issuperset(_FEATURES[level])), weakest)
 
 
@@ -63,18 +60,14 @@ def levels_up_to(asked: str) -> tuple[str, ...]:
     return levels[levels.index(asked) :]
 
 
-def _known_host_features() -> frozenset[str]:
-    """Return the features of this CPU and system that LLVM finds; none if it cannot tell."""
-    try:
-        return host_features()
-    except (ImportError, LLVMLibraryError):
-        return frozenset()
-
-
 def host_features() -> frozenset[str]:
-    """Return the features, by LLVM's names, that this CPU and its system have; none if LLVM cannot tell.
+    """Return the features, by Linux's names, that this CPU and its system have; none if nobody can tell.
 
-    Raises ImportError or LLVMLibraryError without a usable llvmlite.
+    Linux leaves out those whose registers it does not save. LLVM would have to be opened to say the same.
     """
-    _, listed = with_text(LLVM.LLVMPY_GetHostCPUFeatures)
-    return frozenset(feature[1:] for feature in listed.split(",") if feature.startswith("+"))
+    with suppress(OSError), open("/proc/cpuinfo", "rb") as listing:
+        for line in listing:
+            name, _, flags = line.partition(b":")
+            if name.strip() == b"flags":
+                return frozenset(flags.decode("ascii", "replace").split())
+    return frozenset()

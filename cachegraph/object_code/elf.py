@@ -1,5 +1,5 @@
-"""The reader of relocatable ELF files. It refuses forms that LLVM does not write for our code, since LLVM's
-linker may kill the process on a malformed file.
+"""The reader of relocatable ELF files. It refuses forms that LLVM does not write for our code: linking a
+malformed file may kill the process.
 
 The accepted form, for x86-64 and 64-bit Arm (numbers little-endian):
 
@@ -108,7 +108,9 @@ _MACHINES = {
 _POINTER_SIZES = {0x1B: 4, 0x1C: 8}
 
 
-class _Section(NamedTuple):
+class Section(NamedTuple):
+    """A row of the table of sections."""
+
     name: int
     kind: int
     flags: int
@@ -120,8 +122,18 @@ class _Section(NamedTuple):
     alignment: int
     entry: int
 
+    @property
+    def is_code(self) -> bool:
+        return bool(self.flags & _CODE)
 
-class _Symbol(NamedTuple):
+    @property
+    def is_writable(self) -> bool:
+        return bool(self.flags & _WRITE)
+
+
+class Symbol(NamedTuple):
+    """A row of the table of symbols. `value` is an offset in `section`, a common symbol's alignment."""
+
     name: int
     info: int
     other: int
@@ -129,8 +141,26 @@ class _Symbol(NamedTuple):
     value: int
     size: int
 
+    @property
+    def is_local(self) -> bool:
+        return self.info >> 4 == _LOCAL
 
-class _Relocation(NamedTuple):
+    @property
+    def is_weak(self) -> bool:
+        return self.info >> 4 == _WEAK
+
+    @property
+    def is_undefined(self) -> bool:
+        return self.section == _UNDEFINED
+
+    @property
+    def is_common(self) -> bool:
+        return self.section == _COMMON
+
+
+class Relocation(NamedTuple):
+    """A change, of `kind`, of what is at `offset` of a section: about `addend` beyond `symbol`, a number."""
+
     offset: int
     kind: int
     symbol: int
@@ -149,16 +179,19 @@ class Symbols(NamedTuple):
 def read_symbols(content: bytes) -> Symbols:
     """Return the symbols of the object code `content`; raises ObjectFormatError unless all of it has the form
     above."""
-    return _Object(content).symbols_seen()
+    return ObjectFile(content).symbols_seen()
 
 
-class _Object:
-    """An ELF file, checked on creation."""
+class ObjectFile:
+    """Object code that has the form above; creating one raises ObjectFormatError for any other `content`.
+
+    `relocations` has the number of each section that relocations change, and these.
+    """
 
     def __init__(self, content: bytes) -> None:
         self.content = content
         self.machine, table, count, names = _header(content)
-        self.sections = [_Section._make(row) for row in _rows(_SECTION, content, table, count)]
+        self.sections = [Section._make(row) for row in _rows(_SECTION, content, table, count)]
         _require(tuple(self.sections[0]) == (0,) * 10, "a first section that is not empty")
         _require(names < count and self.sections[names].kind == _STRTAB, "no section with names")
         self.strings = self._strings(self.sections[names])
@@ -169,12 +202,21 @@ class _Object:
         self.symbols = self._read_symbols()
         self.names = self._read_names()
         relocated = [self._relocations(section) for section in self.sections if section.kind == _RELA]
-        targets = [target for target, _ in relocated]
-        _require(len(set(targets)) == len(targets), "two tables of relocations for one section")
-        by_target = dict(relocated)
+        self.relocations = dict(relocated)
+        _require(len(self.relocations) == len(relocated), "two tables of relocations for one section")
         for number, section in enumerate(self.sections):
             if self._is_unwinding(section):
-                _check_frames(self, section, by_target.get(number, []))
+                _check_frames(self, section, self.relocations.get(number, []))
+
+    def loaded(self) -> Iterator[tuple[int, Section, bytes]]:
+        """Yield the number, row and content of each section that the code needs in memory when it runs.
+
+        Unwind tables are left out: nothing unwinds this code.
+        """
+        for number, section in enumerate(self.sections):
+            if section.flags & _ALLOC and not self._is_unwinding(section):
+                zeros = section.kind == _NOBITS
+                yield number, section, bytes(section.size) if zeros else self._bytes(section)
 
     def symbols_seen(self) -> Symbols:
         """Return the names that other objects can see."""
@@ -182,14 +224,14 @@ class _Object:
         undefined: set[str] = set()
         pointers: set[str] = set()
         for name, symbol in zip(self.names, self.symbols, strict=True):
-            if symbol.info >> 4 == _LOCAL:
+            if symbol.is_local:
                 continue
-            (undefined if symbol.section == _UNDEFINED else defined).add(name)
-            if symbol.section != _UNDEFINED and self._holds_pointer(symbol):
+            (undefined if symbol.is_undefined else defined).add(name)
+            if not symbol.is_undefined and self._holds_pointer(symbol):
                 pointers.add(name)
         return Symbols(frozenset(defined), frozenset(undefined), frozenset(pointers))
 
-    def _holds_pointer(self, symbol: _Symbol) -> bool:
+    def _holds_pointer(self, symbol: Symbol) -> bool:
         if symbol.section == _COMMON:
             return symbol.size >= 8
         section = self.sections[symbol.section]
@@ -201,12 +243,12 @@ class _Object:
             raise ObjectFormatError(f"it has a name at {offset} of {len(self.strings)} bytes of names")
         return self.strings[offset : self.strings.index(b"\0", offset)].decode("ascii")
 
-    def _strings(self, section: _Section) -> bytes:
+    def _strings(self, section: Section) -> bytes:
         found = self._bytes(section)
         _require(found[:1] == b"\0" == found[-1:] and found.isascii(), "names that are none")
         return found
 
-    def _bytes(self, section: _Section) -> bytes:
+    def _bytes(self, section: Section) -> bytes:
         end = section.offset + section.size
         _require(end <= len(self.content), f"a section that ends at {end} of {len(self.content)} bytes")
         return self.content[section.offset : end]
@@ -216,7 +258,7 @@ class _Object:
         _require(len(found) == 1, f"{len(found)} sections of kind {kind}")
         return found[0]
 
-    def _check_section(self, number: int, section: _Section) -> None:
+    def _check_section(self, number: int, section: Section) -> None:
         name = self.text(section.name)
         _require(section.kind in _FLAGS, f"section {name} of kind {section.kind:#x}")
         _require(not section.flags & ~_FLAGS[section.kind], f"section {name} with flags {section.flags:#x}")
@@ -229,7 +271,7 @@ class _Object:
             self._bytes(section)
         self._check_entries(name, section)
 
-    def _check_entries(self, name: str, section: _Section) -> None:
+    def _check_entries(self, name: str, section: Section) -> None:
         """Check the entry size of a section, and the two numbers whose meaning depends on its kind."""
         if section.kind in (_SYMTAB, _RELA):
             _require(
@@ -241,11 +283,11 @@ class _Object:
         _require(bool(merged) == bool(section.entry), f"entries of {section.entry} bytes in {name}")
         _require(not merged or section.size % section.entry == 0, f"a part of an entry in {name}")
 
-    def _read_symbols(self) -> list[_Symbol]:
+    def _read_symbols(self) -> list[Symbol]:
         table = self.sections[self.table]
         strings = self.sections[table.link] if table.link < len(self.sections) else None
         _require(strings is not None and strings.kind == _STRTAB, "symbols without names")
-        found = [_Symbol._make(row) for row in _SYMBOL.iter_unpack(self._bytes(table))]
+        found = [Symbol._make(row) for row in _SYMBOL.iter_unpack(self._bytes(table))]
         _require(bool(found) and tuple(found[0]) == (0,) * 6, "a first symbol that is not empty")
         _require(1 <= table.info <= len(found), f"{table.info} local symbols of {len(found)}")
         for number, symbol in enumerate(found[1:], 1):
@@ -267,14 +309,14 @@ class _Object:
         _require(len(set(named)) == len(named), "two symbols of one name")
         return found
 
-    def _is_unwinding(self, section: _Section) -> bool:
+    def _is_unwinding(self, section: Section) -> bool:
         return section.kind == self.machine.unwind and self.text(section.name) == _FRAMES
 
-    def _is_mark(self, name: str, symbol: _Symbol) -> bool:
+    def _is_mark(self, name: str, symbol: Symbol) -> bool:
         """Return True for a local symbol that says if code or data begin there; many have one name."""
         return name in self.machine.marks and symbol.info == _NO_TYPE and symbol.size == 0
 
-    def _check_symbol(self, symbol: _Symbol, is_local: bool) -> None:
+    def _check_symbol(self, symbol: Symbol, is_local: bool) -> None:
         binding, kind = symbol.info >> 4, symbol.info & 15
         is_bound = binding == _LOCAL if is_local else binding in (_GLOBAL, _WEAK)
         is_known = kind <= _OF_FILE and symbol.other in (0, _HIDDEN)
@@ -291,7 +333,7 @@ class _Object:
         else:
             self._check_place(symbol, kind)
 
-    def _check_place(self, symbol: _Symbol, kind: int) -> None:
+    def _check_place(self, symbol: Symbol, kind: int) -> None:
         _require(symbol.section < len(self.sections), "a symbol in no section")
         section = self.sections[symbol.section]
         is_mark = self._is_mark(self.text(symbol.name), symbol)
@@ -305,18 +347,18 @@ class _Object:
         if kind == _FUNCTION:
             _require(bool(section.flags & _CODE), "a function among data")
 
-    def _relocations(self, table: _Section) -> tuple[int, list[_Relocation]]:
+    def _relocations(self, table: Section) -> tuple[int, list[Relocation]]:
         """Return the number of the section that `table` relocates, and its relocations."""
         _require(table.link == self.table and table.info < len(self.sections), "relocations of nothing")
         target = self.sections[table.info]
         named = self.text(table.name) == f".rela{self.text(target.name)}"
         loaded = target.kind in (_PROGBITS, _UNWIND) and bool(target.flags & _ALLOC)
         _require(named and loaded and not target.flags & _MERGE, "relocations of what is not loaded")
-        found = [_Relocation._make(row) for row in _RELOCATION.iter_unpack(self._bytes(table))]
+        found = [Relocation._make(row) for row in _RELOCATION.iter_unpack(self._bytes(table))]
         self._check_relocations(found, self._bytes(target))
         return table.info, found
 
-    def _check_relocations(self, found: Sequence[_Relocation], content: bytes) -> None:
+    def _check_relocations(self, found: Sequence[Relocation], content: bytes) -> None:
         """Refuse relocations that LLVM does not know, or cannot apply to `content`."""
         changes, reaches = (
             self.machine.changes,
@@ -334,7 +376,7 @@ class _Object:
             if place != empty[change.size] and (change.is_empty or len(place) != change.size):
                 raise ObjectFormatError(f"it has a relocation at {offset} of what holds {place.hex()}")
 
-    def _reach(self, symbol: _Symbol, size: int) -> tuple[int, int, bool]:
+    def _reach(self, symbol: Symbol, size: int) -> tuple[int, int, bool]:
         """Return the lowest and highest offset from `symbol` that a relocation may use, and if the symbol is
         in this file."""
         if symbol.section == _UNDEFINED:
@@ -367,7 +409,7 @@ def _is_alignment(number: int) -> bool:
     return 0 < number <= _LARGEST_ALIGNMENT and not number & (number - 1)
 
 
-def _fits(name: str, section: _Section, unwind: int) -> bool:
+def _fits(name: str, section: Section, unwind: int) -> bool:
     """Return True if a section of that name may be of that kind: LLVM gives some names a meaning of their
     own."""
     if section.kind == _RELA:
@@ -380,7 +422,7 @@ def _fits(name: str, section: _Section, unwind: int) -> bool:
     return name in _OTHER_NAMES
 
 
-def _check_frames(found: _Object, section: _Section, relocations: Sequence[_Relocation]) -> None:
+def _check_frames(found: ObjectFile, section: Section, relocations: Sequence[Relocation]) -> None:
     """Refuse unwind tables that are not a chain of records, each describing some of the code."""
     content = found.content[section.offset : section.offset + section.size]
     by_offset = {relocation.offset: relocation for relocation in relocations}
@@ -412,7 +454,7 @@ def _pointer_size(machine: _Machine, common: bytes) -> int:
     return _POINTER_SIZES[encoding]
 
 
-def _check_description(found: _Object, record: bytes, width: int, relocation: _Relocation | None) -> None:
+def _check_description(found: ObjectFile, record: bytes, width: int, relocation: Relocation | None) -> None:
     """Refuse a record unless it describes code of this file, and contains nothing else."""
     _require(width > 0 and len(record) > 2 * width, "a record of unwinding that belongs to none")
     _require(relocation is not None, "a record of unwinding for no code")

@@ -1,8 +1,7 @@
 """The linker of stored kernels: it loads object code into this process, without numba.
 
 It first checks the container's digests, the triple, the CPU level, and the object itself: its symbols
-must be the expected ones, and its form one that LLVM writes (cachegraph/object_code/elf.py). On other
-forms LLVM would end the process, and it resolves any symbol of the process unasked. Linked code runs
+must be the expected ones, and its form one that LLVM writes (cachegraph/object_code/elf.py). Linked code runs
 with the rights of the process: for trust in whoever wrote it see docs/hpc.md.
 """
 
@@ -13,9 +12,11 @@ from collections.abc import Mapping
 from functools import cache
 from weakref import WeakValueDictionary
 
+from cachegraph.errors import ObjectLinkError
 from cachegraph.forking import PausableLock, Rank, pause_at_forks
-from cachegraph.object_code.elf import read_symbols
-from cachegraph.object_code.jit_linker import JITLinker, LinkedObjects
+from cachegraph.object_code.elf import ObjectFile
+from cachegraph.object_code.linked import LinkedObjects
+from cachegraph.object_code.linking import link
 from engine.runtime.container import StoredKernel, unpack_kernel
 from engine.runtime.errors import ForeignTarget, LoadError
 from engine.runtime.externals import is_allowed, resolve
@@ -46,7 +47,6 @@ class Loader:
     def __init__(self) -> None:
         self._lock = threading.RLock()
         self._kernels: WeakValueDictionary[str, LinkedKernel] = WeakValueDictionary()
-        self._linker: JITLinker | None = None
         self._pausable = PausableLock(self._lock)
         pause_at_forks(self._pausable, Rank.LINKER)
 
@@ -86,10 +86,9 @@ class Loader:
         levels = runnable_levels()
         objects = [_checked_object(symbol, content, levels) for symbol, content in contents.items()]
         imports = {name: resolve(name) for names in map(_needed, contents, objects) for name in names}
-        self._linker = self._linker or JITLinker()
         try:
-            linked = self._linker.link(objects, imports, list(contents))
-        except RuntimeError as error:
+            linked = link(objects, imports, list(contents))
+        except ObjectLinkError as error:
             raise LoadError("linking", ", ".join(contents), str(error)) from error
         addresses = linked.addresses
         return {
@@ -103,10 +102,10 @@ def process_loader() -> Loader:
     return Loader()
 
 
-def _checked_object(symbol: str, content: bytes, levels: tuple[str, ...]) -> bytes:
+def _checked_object(symbol: str, content: bytes, levels: tuple[str, ...]) -> ObjectFile:
     stored = unpack_kernel(content)
     _check_target(stored, symbol, levels)
-    return stored.code
+    return ObjectFile(stored.code)
 
 
 def _check_target(stored: StoredKernel, symbol: str, levels: tuple[str, ...]) -> None:
@@ -122,9 +121,9 @@ def _check_target(stored: StoredKernel, symbol: str, levels: tuple[str, ...]) ->
         )
 
 
-def _needed(symbol: str, code: bytes) -> frozenset[str]:
+def _needed(symbol: str, found: ObjectFile) -> frozenset[str]:
     """Return the symbols that the object of `symbol` needs; raises LoadError if it must not have them."""
-    symbols = read_symbols(code)
+    symbols = found.symbols_seen()
     if symbols.defined != {symbol}:
         raise LoadError(
             "loading", symbol, f"its object defines {', '.join(sorted(symbols.defined)) or 'nothing'}"

@@ -4,6 +4,8 @@ how many threads."""
 from __future__ import annotations
 
 import os
+import platform
+import sys
 from functools import cache
 
 from cachegraph.environment import settings_in_force, warn_once
@@ -11,10 +13,7 @@ from cachegraph.errors import SettingsError
 from cachegraph.object_code.cpu import has_fma as has_fma
 from cachegraph.object_code.cpu import levels_up_to, machine_levels
 from cachegraph.object_code.cpu import vector_bits as vector_bits
-from cachegraph.object_code.llvm_library import TEXT_OUT, LLVMFunctions, with_text
 from cachegraph.processes import is_worker_process
-
-LLVM = LLVMFunctions({"LLVMPY_GetProcessTriple": (None, TEXT_OUT)})
 
 
 def runnable_levels() -> tuple[str, ...]:
@@ -36,9 +35,9 @@ def process_level() -> str:
 
 @cache
 def process_triple() -> str:
-    """Return LLVM's triple of this process: architecture, system and object format."""
-    _, triple = with_text(LLVM.LLVMPY_GetProcessTriple)
-    return triple
+    """Return LLVM's name of this architecture, system and C library, x86_64-unknown-linux-gnu."""
+    named = getattr(sys.implementation, "_multiarch", "")  # x86_64-linux-gnu; some builds have none
+    return f"{platform.machine()}-unknown-linux-{named.rpartition('-')[2] or 'gnu'}"
 
 
 def process_threads() -> int:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import platform
 import subprocess
 import sys
 from pathlib import Path
@@ -23,7 +24,7 @@ import engine.tensor as pt
 ROOT = Path(__file__).resolve().parents[2]
 COMPILING = (
     "numba",
-    "llvmlite.binding",
+    "llvmlite" if platform.machine() == "x86_64" else "llvmlite.binding",
     "cachegraph.caching.building",
     "cachegraph.pickling.import_path",
     "cachegraph.single_flight",
