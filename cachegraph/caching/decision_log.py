@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 
 from cachegraph.logger import logger
 from cachegraph.units import format_seconds, format_size
+from cachegraph.visible_text import one_line
 
 if TYPE_CHECKING:
     from cachegraph.key import CacheKey
@@ -65,7 +66,8 @@ class DecisionLog:
         self._put(f"{decision} {key.level} {key.hex[:_DIGITS]}: {told}")
 
     def _put(self, text: str) -> None:
-        line = " ".join(text.split())  # a summary may have lines of its own
+        # A summary may have lines of its own, and others wrote it: a terminal must not obey it.
+        line = one_line(" ".join(text.split()))
         try:
             if self._place == EXPLAIN:
                 self._print(f"cachegraph {line}\n")

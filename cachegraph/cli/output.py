@@ -18,6 +18,7 @@ from typing import TextIO
 
 import click
 
+from cachegraph.visible_text import one_line
 from cachegraph.waiting_line import shown_if_long
 
 GAP = 3
@@ -58,17 +59,6 @@ def print_table(columns: dict[str, str], rows: Iterable[Iterable[str]]) -> None:
     print_line("-" * int(min(sum(widths) + GAP * (len(widths) - 1), _room(sys.stdout))))
     for row in chain(first, cells):
         print_line(_row(row, widths, kinds))
-
-
-def one_line(text: str) -> str:
-    """Return `text` with everything but visible characters escaped, so that a terminal obeys none of it.
-
-    That includes control characters, line breaks, and characters that are invisible or turn the text
-    direction.
-    """
-    if text.isprintable():
-        return text
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)
 
 
 @contextmanager

@@ -34,6 +34,7 @@ from cachegraph.store.maintenance.reuse_distances import recorded_uses
 from cachegraph.store.use_log.reading import ActivityTotals
 from cachegraph.units import format_count
 from cachegraph.version import __version__
+from cachegraph.visible_text import one_line
 
 T = TypeVar("T")
 
@@ -220,4 +221,5 @@ def _document(timeline: Timeline) -> dict[str, object]:
 
 
 def _short(text: str) -> str:
-    return text if len(text) <= _LONGEST_TEXT else f"{text[:_LONGEST_TEXT]}…"
+    shown = one_line(text[: _LONGEST_TEXT + 1])
+    return shown if len(shown) <= _LONGEST_TEXT else f"{shown[:_LONGEST_TEXT]}…"

@@ -19,6 +19,7 @@ from cachegraph.store.entry import Entry, Miss
 from cachegraph.store.maintenance.directory import CacheDirectory
 from cachegraph.store.maintenance.whole_entries import stored_key
 from cachegraph.units import format_seconds
+from cachegraph.visible_text import one_line
 
 ENTRY_POINTS = "cachegraph.drawings"
 MOST_DRAWN = 8
@@ -80,7 +81,7 @@ def _note(text: str) -> str:
 
 
 def _text(text: str) -> str:
-    return html.escape(text.encode("utf-8", "replace").decode())
+    return html.escape(one_line(text))
 
 
 @lru_cache(maxsize=1)

@@ -69,6 +69,25 @@ def test_the_tier_of_a_hit_is_told_if_it_is_not_the_local_one(
     assert first.endswith(f"from {tmp_path / 'shared'}")
 
 
+@pytest.mark.parametrize("is_file", [False, True])
+def test_texts_of_others_are_logged_and_not_obeyed(
+    is_file: bool,
+    tmp_path: Path,
+    cache_directory: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    hostile = "\x1b]0;owned\x07 \x9b2J \u202egnp.exe\ncachegraph hit function 000000000000: forged"
+    cache = Cache(cache_directory, namespace="toyc")
+    cache.get_or_build({"source": "x"}, lambda: Artifact(b"code", summary=hostile), len)
+    cache.flush()
+    monkeypatch.setenv("CACHEGRAPH_LOG", str(tmp_path / "log") if is_file else "explain")
+    Cache(cache_directory, namespace="toyc").get_or_build({"source": "x"}, bytes, len)
+    [line] = ((tmp_path / "log").read_text() if is_file else capfd.readouterr().err).splitlines()
+    assert line.isprintable()
+    assert "\\x1b]0;owned\\x07 \\x9b2J \\u202egnp.exe cachegraph hit function" in line
+
+
 @pytest.mark.parametrize("place", ["/dev/full", "/nowhere/log", "directory"])
 def test_a_log_that_cannot_be_written_is_said_once_and_harms_nothing(
     place: str,

@@ -20,13 +20,13 @@ from click.testing import CliRunner
 
 from cachegraph.cache import Artifact, Cache
 from cachegraph.cli.app import app
-from cachegraph.cli.output import one_line
 from cachegraph.key import CacheKey
 from cachegraph.settings import Settings
 from cachegraph.store.artifacts import describe
 from cachegraph.store.local.store import LocalStore
 from cachegraph.store.shared.store import SharedStore
 from cachegraph.units import format_ago, format_count
+from cachegraph.visible_text import one_line
 
 ROOT = Path(__file__).resolve().parents[3]
 NOBODY = 54321

@@ -190,6 +190,13 @@ def test_texts_of_others_are_shown_and_not_obeyed(
     assert drawn.tags.count("img") == 0
 
 
+def test_what_hides_in_a_text_or_turns_its_direction_is_escaped(cache_directory: Path) -> None:
+    use(cache_directory, "toyc", "a \u202egnp.exe \u200b\x1b[2J" + "\x00" * 400)
+    what = contents(cache_directory)["costliest"][0]["what"]
+    assert what.startswith("a \\u202egnp.exe \\u200b\\x1b[2J\\x00")
+    assert len(what) == 301
+
+
 @needs_browser
 def test_the_policy_of_the_page_runs_no_other_script(
     tmp_path: Path, browser: Browser, cache_directory: Path
