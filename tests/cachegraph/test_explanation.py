@@ -151,6 +151,15 @@ def test_an_older_entry_about_the_same_subject_is_near_however_many_came_later(m
     assert found.nearest == key_of(graph="the subject", options=1).hex
 
 
+def test_of_keys_that_share_no_part_the_one_most_alike_is_nearest(cache_directory: Path) -> None:
+    cache = Cache(cache_directory, namespace="toyc")
+    for source in ("x * (y + 2)", "a / b", "print(z)"):
+        cache.get_or_build({"source": source}, lambda: b"code", bytes)
+    found = cache.explain(cache.key({"source": "x * (y + 3)"}))
+    assert found.nearest == cache.key({"source": "x * (y + 2)"}).hex
+    assert "0 of 1 parts equal\nsource: 'x * (y + 3)', stored 'x * (y + 2)'" in str(found)
+
+
 def test_nothing_stored_is_explained_too(make: Make) -> None:
     found = make().explain(key_of())
     assert (found.reason, found.nearest, found.differences) == ("never-seen", None, ())

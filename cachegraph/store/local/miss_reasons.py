@@ -23,15 +23,16 @@ _SELECT_NEAREST = """
     WHERE entry.level = ? AND part.digest IN ({marks})
     GROUP BY entry.id ORDER BY equal DESC, entry.id DESC LIMIT 1
 """
-# Among the entries of the same subject and the latest ones: those with the most equal parts, and their keys.
+# Among the entries of the same subject and the latest ones: those with the most equal parts, which may be none,
+# and their keys.
 _SELECT_NEAREST_KEYS = """
     WITH candidate AS (
         SELECT id FROM (SELECT entry_id AS id FROM part WHERE digest = ? ORDER BY entry_id DESC LIMIT 50)
         UNION SELECT id FROM (SELECT id FROM entry WHERE level = ? ORDER BY id DESC LIMIT 1000)
     ), nearest AS (
-        SELECT entry.id, count(*) AS equal, entry.created
+        SELECT entry.id, sum(part.digest IN ({marks})) AS equal, entry.created
         FROM candidate JOIN entry ON entry.id = candidate.id JOIN part ON part.entry_id = entry.id
-        WHERE entry.level = ? AND entry.digest != ? AND entry.created <= ? AND part.digest IN ({marks})
+        WHERE entry.level = ? AND entry.digest != ? AND entry.created <= ?
         GROUP BY entry.id ORDER BY equal DESC, entry.created DESC, entry.id DESC LIMIT ?
     )
     SELECT entry.digest, equal, encoding.content
@@ -51,7 +52,7 @@ def nearest_keys(database: Database, key: CacheKey, before: float, most: int) ->
     digests = key.part_digests
     subject = next((digest for name, digest in digests.items() if name in SUBJECTS), None)
     statement = _SELECT_NEAREST_KEYS.format(marks=", ".join("?" * len(digests)))
-    parameters = (subject, key.level, key.level, key.digest, before, *digests.values(), most)
+    parameters = (subject, key.level, *digests.values(), key.level, key.digest, before, most)
     return [NearKey(*row) for row in database.select_all(statement, parameters)]
 
 

@@ -94,7 +94,7 @@ class MemoryStore:
             for other in others
             if other.digest != key.digest
         )
-        return sorted((one for one in near if one.equal), key=lambda one: -one.equal)[:most]
+        return sorted(near, key=lambda one: -one.equal)[:most]
 
     def add_counts(self, batch: Batch) -> bool:
         return False
