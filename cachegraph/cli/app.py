@@ -4,9 +4,11 @@ importing all of them takes longer than most of them run (decision 0154)."""
 from __future__ import annotations
 
 from importlib import import_module
+from typing import Any
 
 import click
 
+from cachegraph.cli import INTERRUPTED
 from cachegraph.cli.options import EXIT_CODES, Group
 from cachegraph.version import __version__
 
@@ -42,6 +44,12 @@ class CommandGroup(Group):
         module, _, attribute = COMMANDS[name].partition(":")
         command: click.Command = getattr(import_module(f"cachegraph.cli.{module}"), attribute)
         return command
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt:
+            raise click.exceptions.Exit(INTERRUPTED) from None
 
 
 @click.group(

@@ -24,8 +24,10 @@ def new_command(as_json: bool) -> None:
     """Make your key and print its public half, which others trust. Exit code 1 if there is one."""
     try:
         public, path = public_key_text(make_own_key()), str(key_path())
-    except (OSError, NoDirectoryError) as error:
+    except FileExistsError as error:
         fail(str(error))
+    except (OSError, NoDirectoryError) as error:
+        fail(f"making a key: {error}")
     if as_json:
         print_json({"public_key": public, "file": path})
     else:
@@ -69,7 +71,7 @@ def trust_command(signer: str, name: str) -> None:
     except ValueError as error:
         fail(str(error), code=2)
     except (OSError, NoDirectoryError) as error:
-        fail(str(error))
+        fail(f"trusting the key {signer}, which is read as a file unless it has 64 digits: {error}")
     text = public_key_text(key)
     print_line(f"trusting {text}" if is_new else f"{text} is trusted already")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Iterator
 from itertools import chain, islice
@@ -39,7 +40,11 @@ _COLUMNS = {
 
 
 limit_option = click.option(
-    "--limit", type=click.IntRange(min=0), help="How many to list at most.", show_default="all"
+    "--limit",
+    type=click.IntRange(min=0),
+    callback=lambda _, __, limit: limit and min(limit, sys.maxsize),  # the index counts in 64 bits
+    help="How many to list at most.",
+    show_default="all",
 )
 
 

@@ -26,7 +26,7 @@ from cachegraph.store.tiers import Placement, place
 
 _T = TypeVar("_T")
 
-EXIT_CODES = "Exit codes: 0 fine, 1 found a problem, 2 wrong usage."
+EXIT_CODES = "Exit codes: 0 fine, 1 found a problem, 2 wrong usage, 130 interrupted."
 
 directory_option = click.option(
     "--dir",

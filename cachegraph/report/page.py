@@ -39,15 +39,15 @@ def page(document: object, graphs: str) -> str:
 
 def write_page(path: Path, text: str) -> None:
     """Write `text` to `path`, whole or not at all; into a pipe or device as it is. Raises OSError."""
-    path = Path(os.path.realpath(path))
     if path.exists() and not path.is_file():  # replacing /dev/null by a file would harm everybody
         path.write_text(text, encoding="utf-8")
         return
+    path = Path(os.path.realpath(path))
     unfinished = path.with_name(unique_name(f".{path.name}."))
     try:
         unfinished.write_text(text, encoding="utf-8")
         os.replace(unfinished, path)
-    except OSError:
+    except BaseException:  # KeyboardInterrupt, too
         unfinished.unlink(missing_ok=True)
         raise
 

@@ -64,12 +64,32 @@ def test_why_miss_reads_the_graphs_of_the_engine_and_imports_nothing_heavy(cache
     assert not set(done.stderr.split()) & HEAVY, done.stderr
 
 
+def test_an_interrupt_is_no_traceback_and_has_the_exit_code_of_shells(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("cachegraph.cli.list.open_directory", interrupt)
+    assert CliRunner().invoke(app, ["list"]).exit_code == 130
+    while_importing = run_process(
+        "import sys\n"
+        "class Interrupting:\n"
+        "    def find_spec(self, name, *_):\n"
+        "        if name == 'cachegraph.cli.app': raise KeyboardInterrupt\n"
+        "sys.meta_path.insert(0, Interrupting())\n"
+        "from cachegraph.cli import main\n"
+        "main()"
+    )
+    assert (while_importing.returncode, while_importing.stderr) == (130, "")
+
+
 @pytest.mark.parametrize("words", commands(), ids=" ".join)
 @pytest.mark.parametrize("option", ["-h", "--help"])
 def test_every_command_has_help_with_the_exit_codes(words: list[str], option: str) -> None:
     done = CliRunner().invoke(app, [*words, option])
     assert done.exit_code == 0
-    assert "Exit codes: 0 fine, 1 found a problem, 2 wrong usage." in done.stdout
+    assert "Exit codes: 0 fine, 1 found a problem, 2 wrong usage, 130 interrupted." in done.stdout
 
 
 def test_the_help_lists_every_command_with_its_whole_summary() -> None:

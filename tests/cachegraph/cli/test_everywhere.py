@@ -174,6 +174,14 @@ def test_a_reader_that_has_gone_is_no_traceback(words: str, place: Path) -> None
     assert done.returncode in (1, 2)  # what was asked for was not shown
 
 
+@every_command
+def test_where_standard_output_is_closed_the_command_says_so(words: str, place: Path) -> None:
+    closing = 'exec "$@" >&-'
+    command = [sys.executable, "-m", "cachegraph", *arguments_of(words, place)]
+    done = subprocess.run(["sh", "-c", closing, "sh", *command], env=environment(place), capture_output=True)
+    assert (done.returncode, said(done).count(b"standard output is closed")) == (1, 1)
+
+
 @pytest.mark.parametrize("words", [words for words, case in CASES.items() if case.has_json])
 def test_json_is_one_document(words: str, place: Path) -> None:
     done = run([*arguments_of(words, place), "--json"], place)

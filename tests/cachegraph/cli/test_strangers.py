@@ -318,6 +318,7 @@ def test_list_shows_as_many_as_asked_for_in_the_order_asked_for(cache_directory:
     assert order("--sort", "build", "--limit", 1) == ["a"]
     assert order("--sort", "key") == sorted("abc", key=lambda name: key_of(name).digest)
     assert order("--limit", 0) == []
+    assert order("--limit", 10**30) == order()
     assert run("list", "--sort", "nonsense").exit_code == 2
 
 

@@ -7,6 +7,8 @@ import hashlib
 import json
 import os
 import re
+import subprocess
+import sys
 from datetime import date
 from html.parser import HTMLParser
 from pathlib import Path
@@ -105,6 +107,22 @@ def test_a_link_is_followed_and_a_pipe_is_written_to_not_replaced(tmp_path: Path
     assert os.read(reader, 100) == b"into a pipe"
     os.close(reader)
     assert (tmp_path / "pipe").is_fifo()
+
+
+def test_a_page_can_be_written_to_the_pipe_that_standard_output_is() -> None:
+    program = "from pathlib import Path; from cachegraph.report.page import write_page; write_page(Path('/dev/stdout'), 'page')"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True)
+    assert done.stdout == b"page"
+
+
+def test_an_interrupted_page_leaves_nothing_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(os, "replace", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        write_page(tmp_path / "page.html", "page")
+    assert list(tmp_path.iterdir()) == []
 
 
 @needs_browser
