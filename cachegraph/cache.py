@@ -6,6 +6,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
+from math import isfinite
 from typing import TYPE_CHECKING, TypeVar
 
 from cachegraph.caching.lookup import EntryLookup
@@ -120,7 +121,7 @@ class Cache:
 
         Raises CacheMissError instead of building if settings.on_miss is "error"; what `build` raises; what
         `load` raises on a new artifact, which is then not stored; and TypeError if what was built, or a blob
-        of it, is not bytes.
+        of it, is not bytes, or what describes it no seconds and text.
         """
         if not isinstance(key, CacheKey):
             try:
@@ -263,7 +264,21 @@ def _artifact(built: object) -> Artifact:
                 f"storing what build returned: found {type(content).__name__}; return bytes, "
                 "or an Artifact whose payload and blobs are bytes"
             )
+    _check_description(artifact.seconds, artifact.summary)
     return artifact
+
+
+def _check_description(seconds: object, summary: object) -> None:
+    """Raise TypeError if an application gave other things than seconds by the names of steps, and a text."""
+    if not isinstance(summary, str):
+        raise TypeError(f"storing what build returned: found the summary {summary!r:.80}; give a text")
+    items = seconds.items() if isinstance(seconds, Mapping) else [(None, seconds)]
+    for step, cost in items:
+        if not (isinstance(step, str) and isinstance(cost, int | float) and isfinite(cost)):
+            raise TypeError(
+                f"storing what build returned: found the seconds {step!r:.80}: {cost!r:.80}; "
+                "give numbers by the names of steps"
+            )
 
 
 def _encoded(name: str, value: object) -> bytes:

@@ -50,6 +50,8 @@ def shown(text: str) -> str:
 
 
 def _path(text: str) -> Path | None:
+    if "\0" in text:  # a file can hold one, or a call: what opens the path would raise
+        raise ValueError(text)
     return Path(text) if text else None
 
 
@@ -92,7 +94,7 @@ def _remotes(text: str) -> tuple[RemoteURL, ...]:
 
 
 def _log(text: str) -> str:
-    if text and text != "explain" and not os.path.isabs(text):
+    if text and text != "explain" and (not os.path.isabs(text) or "\0" in text):
         raise ValueError(text)
     return text
 

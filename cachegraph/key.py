@@ -33,7 +33,7 @@ _LONGEST_NAME, _MOST_NAMES, _LONGEST_NAMES = 60, 20_000, 8 * 2**20
 LEVELS = ("function", "op", "kernel", "numba")
 """The levels of cachegraph's own entries, which are in no namespace."""
 
-_LONGEST_WORD = 40
+LONGEST_WORD = 40
 _WORD_CHARACTERS = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-")
 _A_LEVEL = f"one of {', '.join(LEVELS)}, or a level of a namespace, such as toyc/program"
 
@@ -123,14 +123,14 @@ def is_level(level: str) -> bool:
 
 def is_word(text: str) -> bool:
     """Return True if `text` can name a namespace, or a level in one."""
-    return 0 < len(text) <= _LONGEST_WORD and _WORD_CHARACTERS.issuperset(text)
+    return isinstance(text, str) and 0 < len(text) <= LONGEST_WORD and _WORD_CHARACTERS.issuperset(text)
 
 
 def check_word(text: str) -> str:
     """Return `text`; raises ValueError if it cannot name a namespace, or a level in one."""
     if not is_word(text):
         raise ValueError(
-            f"naming a namespace or a level: found {text!r}; use 1 to {_LONGEST_WORD} of A-Z a-z 0-9 . _ -"
+            f"naming a namespace or a level: found {text!r:.80}; use 1 to {LONGEST_WORD} of A-Z a-z 0-9 . _ -"
         )
     return text
 

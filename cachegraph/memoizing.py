@@ -35,7 +35,7 @@ from cachegraph.fingerprint.encoding import encode_call
 from cachegraph.fingerprint.external_state import refuse_external_state
 from cachegraph.fingerprint.origin import origin_of
 from cachegraph.fingerprint.releases import package_version
-from cachegraph.key import CacheKey, check_word
+from cachegraph.key import LONGEST_WORD, CacheKey, check_word, is_word
 from cachegraph.pickling import Unpicklable, dumps, loads
 from cachegraph.toolchain import toolchain
 
@@ -91,7 +91,7 @@ class MemoizedFunction(Generic[P, R]):
         self.name = named.__qualname__
         own = named.__module__.partition(".")[0]
         self.__wrapped__ = function
-        self.level = f"{check_word(namespace or (cache.namespace if cache else '') or own)}/{_LEVEL}"
+        self.level = f"{check_word(namespace or (cache.namespace if cache else '') or _word(own))}/{_LEVEL}"
         self.packages = tuple(dict.fromkeys((own, *packages)))
         self._cache = cache
         self._signature = inspect.signature(function)
@@ -217,6 +217,11 @@ class _Call(Generic[R]):
         if _encoding(value) == _encoding(found.value):
             return None
         return Correction(f"another result of {self._memoized.name}", artifact, value)
+
+
+def _word(name: str) -> str:
+    """Return the name of a package as a namespace: letters that none may have are replaced."""
+    return "".join(c if is_word(c) else "_" for c in name)[:LONGEST_WORD]
 
 
 def _named(function: Callable[..., Any]) -> Any:

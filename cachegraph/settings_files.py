@@ -133,6 +133,8 @@ def _checked(path: str, table: object, is_project: bool) -> SettingsFile:
 
 def _text(setting: Setting | None, name: str, value: object, is_project: bool) -> str:
     """Return the text of a value. Raises ValueError, with a sentence, for one that does not count."""
+    if setting is None and name == "tool" and not is_project:
+        raise ValueError("'tool' does nothing: settings are at the top of this file, without a table")
     if setting is None:
         import difflib  # needed for mistakes only
 

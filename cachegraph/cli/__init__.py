@@ -1,14 +1,10 @@
-"""The command line: `cachegraph COMMAND`, one command per module.
-
-Exit codes: 0 fine, 1 found a problem (no such key, a damaged index), 2 wrong usage, 130 interrupted.
-"""
+"""The command line: `cachegraph COMMAND`, one command per module."""
 
 from __future__ import annotations
 
 import sys
 
-INTERRUPTED = 130
-"""The exit code after Ctrl-C, as shells have it."""
+from cachegraph.cli.exit_codes import INTERRUPTED
 
 
 def main() -> None:

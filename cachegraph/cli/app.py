@@ -8,8 +8,8 @@ from typing import Any
 
 import click
 
-from cachegraph.cli import INTERRUPTED
-from cachegraph.cli.options import EXIT_CODES, Group
+from cachegraph.cli.exit_codes import EXIT_CODES, INTERRUPTED
+from cachegraph.cli.options import Group
 from cachegraph.version import __version__
 
 COMMANDS = {

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import click
 
-from cachegraph.cli.options import EXIT_CODES, Group, command, fail, json_option
+from cachegraph.cli.exit_codes import EXIT_CODES
+from cachegraph.cli.options import Group, command, fail, json_option
 from cachegraph.cli.output import print_json, print_line, print_problem, print_table
 from cachegraph.cli.revoke import revoke_command
 from cachegraph.errors import NoDirectoryError

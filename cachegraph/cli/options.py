@@ -11,6 +11,7 @@ from typing import NoReturn, TypeVar
 
 import click
 
+from cachegraph.cli.exit_codes import EXIT_CODES
 from cachegraph.cli.output import print_problem
 from cachegraph.declared_settings import VARIABLES
 from cachegraph.environment import unknown_variables
@@ -25,8 +26,6 @@ from cachegraph.store.paths import STORE_VERSION
 from cachegraph.store.tiers import Placement, place
 
 _T = TypeVar("_T")
-
-EXIT_CODES = "Exit codes: 0 fine, 1 found a problem, 2 wrong usage, 130 interrupted."
 
 directory_option = click.option(
     "--dir",

@@ -39,14 +39,25 @@ def register_encoder(cls: type, encoder: EncodeFunction) -> None:
     """Register `encoder(encoder, value)` for values of exactly `cls`; it is framed with the name of the
     class.
 
-    Raises ValueError if `cls` has an encoder already: with two, keys would depend on the order of imports.
+    Raises ValueError if `cls` has an encoder already: with two, keys would depend on the order of imports;
+    and TypeError for something else than a class and a function.
     """
+    _check_kinds(cls, encoder)
     if cls in ENCODERS:
         raise ValueError(
             f"registering an encoder for {cls!r}: it has one already; register right after the class"
         )
     ENCODERS[cls] = _framed(cls, encoder)
     _REGISTERED.add(cls)
+
+
+def _check_kinds(cls: object, encoder: object) -> None:
+    if not isinstance(cls, type):
+        raise TypeError(
+            f"registering an encoder for {cls!r:.80}: it is no class; values are found by their class"
+        )
+    if not callable(encoder):
+        raise TypeError(f"registering an encoder for {cls!r}: found {encoder!r:.80}; give a function")
 
 
 def register_record(cls: type, names: tuple[str, ...]) -> None:

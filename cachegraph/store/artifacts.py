@@ -64,7 +64,7 @@ def describe(key: CacheKey, artifact: Artifact, load_seconds: float, stored_size
         created=now,
         last_used=now,
         uses=0,
-        summary=artifact.summary,
+        summary=artifact.summary.encode("utf-8", "backslashreplace").decode(),  # names of files, say
         version=__version__,
     )
 

@@ -310,6 +310,16 @@ def test_a_namespace_is_a_word(cache: Cache) -> None:
     assert memoize(scaled).level == "tests/call"
 
 
+@pytest.mark.parametrize(
+    ("module", "level"),
+    [("modèle.un", "mod_le/call"), ("my script", "my_script/call"), ("m" * 50, f"{'m' * 40}/call")],
+)
+def test_a_module_of_any_name_may_memoize(module: str, level: str) -> None:
+    namespace = {"__name__": module}
+    exec("def double(x): return 2 * x", namespace)
+    assert memoize(namespace["double"]).level == level  # type: ignore[arg-type]
+
+
 def test_mode_verify_replaces_a_result_that_another_call_does_not_give(cache: Cache) -> None:
     function = memoize(cache=cache)(scaled)
     key = function.key(np.ones(2))

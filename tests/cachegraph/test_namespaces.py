@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import math
+import os
 import subprocess
 import sys
 from collections.abc import Callable
@@ -16,6 +18,7 @@ from click.testing import CliRunner
 from cachegraph import Artifact, Cache, CacheKey, CacheMissError, Unfingerprintable
 from cachegraph.cli.app import app
 from cachegraph.fingerprint import encode
+from cachegraph.store.local.store import LocalStore
 from cachegraph.store.maintenance import staleness
 
 
@@ -75,6 +78,10 @@ def test_a_key_of_parts_needs_a_namespace_and_words(cache_directory: Path, toyc:
         Cache(cache_directory).key({})
     with pytest.raises(ValueError, match="naming a namespace or a level: found 'a/b'"):
         Cache(cache_directory, namespace="a/b")
+    with pytest.raises(ValueError, match="found 3; use"):
+        Cache(cache_directory, namespace=3)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match=r"found 'a{79}; use"):
+        Cache(cache_directory, namespace="a" * 5000)
     with pytest.raises(ValueError, match="found ''"):
         toyc.key({}, "")
 
@@ -95,6 +102,41 @@ def test_parts_without_names_are_refused(parts: Any, found: str, toyc: Cache) ->
 def test_what_is_no_bytes_is_refused_when_it_was_built(built: Any, toyc: Cache) -> None:
     with pytest.raises(TypeError, match=r"found (str|NoneType|bytearray); return bytes"):
         toyc.get_or_build({"source": 1}, lambda: built, len)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "summary", "found"),
+    [
+        ({"parse": "1"}, "", "the seconds 'parse': '1'"),
+        ({1: 1.0}, "", "the seconds 1: 1.0"),
+        ({"parse": math.nan}, "", "the seconds 'parse': nan"),
+        (3.0, "", "the seconds None: 3.0"),
+        ({}, None, "the summary None"),
+        ({}, b"x", "the summary b'x'"),
+    ],
+)
+def test_what_describes_an_artifact_is_refused_unless_it_is_seconds_and_a_text(
+    seconds: Any, summary: Any, found: str, toyc: Cache
+) -> None:
+    with pytest.raises(TypeError, match=f"storing what build returned: found {found}"):
+        toyc.get_or_build({"source": 1}, lambda: Artifact(b"x", {}, seconds, summary), len)
+
+
+def test_a_summary_with_the_name_of_any_file_is_stored(toyc: Cache) -> None:
+    name = os.fsdecode(b"caf\xe9.toy")
+    outcomes = [
+        toyc.get_or_build({"source": 1}, lambda: Artifact(b"x", summary=name), len).outcome for _ in range(2)
+    ]
+    assert outcomes == ["miss", "hit"]
+    assert [entry.summary for entry in LocalStore(toyc.settings.directory).scan()] == ["caf\\udce9.toy"]
+
+
+def test_a_path_that_no_system_has_is_a_cache_that_is_off(caplog: pytest.LogCaptureFixture) -> None:
+    cache = Cache("/tmp/a\0b", namespace="toyc")
+    assert cache.get_or_build({"source": 1}, lambda: b"x", len).outcome == "miss"
+    assert cache.absent is not None
+    assert "CACHEGRAPH_DIR" in cache.absent.detail
+    assert "nothing is cached in this process" in caplog.text
 
 
 def test_a_directory_is_any_path(tmp_path: Path) -> None:

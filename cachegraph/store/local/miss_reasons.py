@@ -23,8 +23,8 @@ _SELECT_NEAREST = """
     WHERE entry.level = ? AND part.digest IN ({marks})
     GROUP BY entry.id ORDER BY equal DESC, entry.id DESC LIMIT 1
 """
-# Among the entries of the same subject and the latest ones: those with the most equal parts, which may be none,
-# and their keys.
+# Among the entries of the same subject and the latest ones: those with the most equal parts, or with none if
+# no other has more, and their keys.
 _SELECT_NEAREST_KEYS = """
     WITH candidate AS (
         SELECT id FROM (SELECT entry_id AS id FROM part WHERE digest = ? ORDER BY entry_id DESC LIMIT 50)

@@ -319,6 +319,13 @@ def test_a_second_encoder_for_a_type_is_refused() -> None:
         register_encoder(int, _encode_raw)
 
 
+def test_what_is_no_class_or_no_function_is_refused() -> None:
+    with pytest.raises(TypeError, match="3: it is no class"):
+        register_encoder(3, _encode_raw)  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="found 'encode'; give a function"):
+        register_encoder(LookupError, "encode")  # type: ignore[arg-type]
+
+
 def test_a_subclass_does_not_inherit_a_registered_encoder() -> None:
     class Looser(Loose):
         pass
