@@ -30,7 +30,8 @@ EXPLAIN = "explain"
 """The value of the setting that asks for lines on stderr; any other names a file."""
 
 _DIGITS = 12
-_FLAGS = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC
+_FLAGS = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NONBLOCK
+"""Without waiting: a pipe that nobody reads would stop the program."""
 
 
 class DecisionLog:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
@@ -88,7 +89,7 @@ def test_texts_of_others_are_logged_and_not_obeyed(
     assert "\\x1b]0;owned\\x07 \\x9b2J \\u202egnp.exe cachegraph hit function" in line
 
 
-@pytest.mark.parametrize("place", ["/dev/full", "/nowhere/log", "directory"])
+@pytest.mark.parametrize("place", ["/dev/full", "/nowhere/log", "directory", "pipe that nobody reads"])
 def test_a_log_that_cannot_be_written_is_said_once_and_harms_nothing(
     place: str,
     tmp_path: Path,
@@ -96,7 +97,9 @@ def test_a_log_that_cannot_be_written_is_said_once_and_harms_nothing(
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    monkeypatch.setenv("CACHEGRAPH_LOG", str(tmp_path) if place == "directory" else place)
+    os.mkfifo(tmp_path / "pipe")
+    places = {"directory": str(tmp_path), "pipe that nobody reads": str(tmp_path / "pipe")}
+    monkeypatch.setenv("CACHEGRAPH_LOG", places.get(place, place))
     decide(cache_directory)
     assert [record.message.startswith("writing the log") for record in caplog.records] == [True]
 
