@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sqlite3
 import stat
 import time
 from collections.abc import Iterator
@@ -11,12 +12,15 @@ from pathlib import Path
 
 from cachegraph.errors import NoDirectoryError
 from cachegraph.named_tuples import NamedTuple
+from cachegraph.store.failures import is_damage
 from cachegraph.store.files import read_file
+from cachegraph.store.local.store import LocalStore
 from cachegraph.store.paths import TEMPORARY_PREFIX, unique_name
 from cachegraph.store.shared.store import SharedStore, entry_files
 from cachegraph.store.signing import own_public_key, public_key_text
 from cachegraph.store.tiers import Tier
 from cachegraph.store.trust import Guard, Trust, Untrusted
+from cachegraph.units import format_count
 
 LARGEST_SKEW = 5.0  # seconds
 LEAST_FREE = 1 << 30  # bytes
@@ -48,8 +52,22 @@ def examine(tier: Tier) -> list[Finding]:
     findings += [_owner(status), _mode(status, tier.trust), _trust(tier), *own_key(tier.trust), _clock(tier)]
     with suppress(OSError):
         findings += _free_space(os.statvfs(tier.directory))
-    findings.append(_temporary_files(tier.directory))
-    return findings
+    return [*findings, *_index(tier.directory), _temporary_files(tier.directory)]
+
+
+def _index(directory: Path) -> list[Finding]:
+    """Return whether the index of the directory can be read, if it has one."""
+    store = LocalStore(directory)
+    if not os.path.lexists(store.layout.index):
+        return []
+    try:
+        row = store.database.select_one("SELECT count(*) FROM entry", ())
+    except (sqlite3.Error, UnicodeDecodeError, OSError) as error:
+        repair = "cachegraph verify repairs it" if is_damage(error) else "make it readable, or move it away"
+        return [Finding("index", str(error), f"nothing is found here: {repair}")]
+    finally:
+        store.close()
+    return [Finding("index", format_count(row[0] if row else 0, "entry", "entries"))]
 
 
 def _owner(status: os.stat_result) -> Finding:

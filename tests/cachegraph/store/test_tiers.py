@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
@@ -220,6 +221,7 @@ def test_the_doctor_says_what_it_finds_and_what_to_change(tmp_path: Path, key: K
         "clock",
         "free space",
         "temporary files  0",
+        "index            1 entry",
         "sqlite",
         "cpu",
     ):
@@ -233,6 +235,34 @@ def test_the_doctor_says_what_it_finds_and_what_to_change(tmp_path: Path, key: K
     assert "its group and everybody: chmod 700" in ill.stdout
     assert "1 of them were left by killed processes" in ill.stdout
     assert '"advice"' in doctor("--json").stdout
+
+
+@pytest.mark.parametrize(
+    ("break_index", "said"),
+    [
+        (
+            lambda index: index.write_bytes(b"x" * 5000),
+            "file is not a database\n.* nothing is found here: cachegraph verify repairs",
+        ),
+        (
+            lambda index: (index.unlink(), index.mkdir()),
+            "not a regular file.*\n.* make it readable, or move it away",
+        ),
+    ],
+    ids=["damaged", "a directory"],
+)
+def test_the_doctor_finds_an_index_that_is_of_no_use(
+    break_index: Callable[[Path], object], said: str, tmp_path: Path, key: Key
+) -> None:
+    store = LocalStore(tmp_path / "cache")
+    store.put(key("a"), Artifact(b"a"))
+    store.close()
+    for path in tmp_path.glob("cache/v1/index.sqlite-*"):
+        path.unlink()
+    break_index(store.layout.index)
+    done = CliRunner().invoke(app, ["doctor", "--dir", str(tmp_path / "cache")])
+    assert done.exit_code == 1, done.output
+    assert re.search(f"index +.*{said}", done.stdout)
 
 
 def test_a_local_hit_before_a_shared_directory_imports_no_sqlalchemy(
