@@ -11,8 +11,9 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from struct import iter_unpack
 
-from cachegraph.fingerprint.decoder import Decoded, first_difference
+from cachegraph.fingerprint.decoder import Decoded
 from cachegraph.fingerprint.primitives import Reader
+from cachegraph.fingerprint.value_difference import first_difference
 from cachegraph.graph_codec import read_graph
 from cachegraph.named_tuples import NamedTuple
 

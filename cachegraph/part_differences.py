@@ -11,15 +11,9 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 
 from cachegraph.errors import InvalidEncoding
-from cachegraph.fingerprint.decoder import (
-    Decoded,
-    check_version,
-    decode,
-    decode_value,
-    describe_difference,
-    first_difference,
-)
+from cachegraph.fingerprint.decoder import Decoded, check_version, decode, decode_value
 from cachegraph.fingerprint.primitives import Reader, digest
+from cachegraph.fingerprint.value_difference import describe_difference, first_difference
 
 _DOING = "reading a part of a key"
 _DIGITS = 12

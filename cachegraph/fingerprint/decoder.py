@@ -1,21 +1,19 @@
-"""The decoder of canonical encodings, for people: values as text, and the first difference of two.
+"""The decoder of canonical encodings, for people: values as text.
 
-The grammar is in encoder.py, values.py, arrays.py and registry.py. Nothing is imported or
-instantiated: a class is read as its name, an array as its dtype, shape and bytes.
+The grammar is in encoder.py, values.py, arrays.py and registry.py, that of code in callables.py, classes.py,
+bytecode.py and reached.py. Nothing is imported or made: a class is read as its name, an array as its dtype,
+shape and bytes. Of a definition, functions and classes are read; other bodies are told by their digests.
 """
 
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 
 from cachegraph.errors import InvalidEncoding
 from cachegraph.fingerprint.primitives import HASH_VERSION, MAX_DEPTH, Reader, digest
 from cachegraph.named_tuples import NamedTuple
 
-_SHOWN = 60
-_BEFORE = 20
-"""Characters before the first difference of long texts that are shown."""
 _ORIGINS = {b"p": ("Python", 1), b"r": ("", 2), b"d": ("", 1)}
 _SEQUENCES = {b"(": ("(", ")"), b"[": ("[", "]"), b"<": ("{", "}"), b"=": ("frozenset({", "})")}
 
@@ -25,19 +23,6 @@ class Decoded(NamedTuple):
 
     text: str
     parts: tuple[tuple[str, Decoded], ...] = ()
-
-
-class Difference(NamedTuple):
-    """The first difference of two values: its `path` (empty for the values themselves) and both texts
-    there."""
-
-    path: str
-    wanted: str
-    stored: str
-
-    def __str__(self) -> str:
-        place = f"{self.path}: " if self.path else ""
-        return f"{place}{self.wanted}, stored {self.stored}"
 
 
 def decode(encoding: bytes) -> Decoded:
@@ -59,41 +44,13 @@ def check_version(reader: Reader) -> None:
 def decode_value(reader: Reader) -> Decoded:
     """Return the value that comes next; raises InvalidEncoding."""
     tag = reader.take(1)
-    read = _READERS.get(tag) or reader.tags.get(tag)
+    read = reader.tags.get(tag) or _READERS.get(tag)
     if read is None and tag not in _SEQUENCES:
         raise reader.error("the tag of a value", repr(tag))
     try:
         return _sequence(reader, *_SEQUENCES[tag]) if read is None else read(reader)
     except RecursionError:
         raise reader.error(f"values at most {MAX_DEPTH} deep", "deeper ones") from None
-
-
-def first_difference(wanted: Decoded, stored: Decoded) -> Difference | None:
-    """Return the first difference of two values; None if they are equal."""
-    if wanted == stored:
-        return None
-    labels = [label for label, _ in wanted.parts]
-    if labels and labels == [label for label, _ in stored.parts]:
-        for (label, one), (_, other) in zip(wanted.parts, stored.parts, strict=True):
-            inner = first_difference(one, other)
-            if inner is not None:
-                return inner._replace(path=label + inner.path)
-    return Difference("", *_windows(wanted.text, stored.text))
-
-
-def _windows(wanted: str, stored: str) -> tuple[str, str]:
-    """Return two texts, if they are long the piece around their first difference."""
-    same = next((n for n, pair in enumerate(zip(wanted, stored, strict=False)) if len(set(pair)) > 1), None)
-    start = max(min(len(wanted), len(stored)) if same is None else same, _BEFORE) - _BEFORE
-    return _window(wanted, start), _window(stored, start)
-
-
-def _window(text: str, start: int) -> str:
-    if len(text) <= _SHOWN:
-        return text
-    before = "... " if start else ""
-    shown = text[start : start + _SHOWN]
-    return f"{before}{shown}{' ...' if start + _SHOWN < len(text) else ''}"
 
 
 def _sequence(reader: Reader, opening: str, closing: str) -> Decoded:
@@ -130,6 +87,10 @@ def _bytes(reader: Reader) -> Decoded:
 def _content(content: bytes) -> str:
     if len(content) <= 24:
         return repr(content)
+    return _digested(content)
+
+
+def _digested(content: bytes) -> str:
     return f"{len(content)} bytes {digest(content).hex()[:12]}"
 
 
@@ -199,6 +160,144 @@ def _described_array(reader: Reader) -> str:
     return f"{dtype} array of shape {tuple(reader.uint() for _ in range(reader.uint()))}"
 
 
+def _definition(reader: Reader) -> Decoded:
+    """Read a definition: its root, and everything that the root reaches."""
+    content = reader.bytes()
+    outer, bodies = Reader(content, "reading a definition", reader.tags), []
+    while outer.peek(1):
+        bodies.append(outer.bytes())
+    names = [_name_of(body) for body in bodies]
+    root, *reached = [(name, _body(body, names)) for name, body in zip(names, bodies, strict=True)]
+    rest = Decoded(f"it reaches {', '.join(filter(None, names[1:]))}", tuple(reached))
+    return Decoded(f"code {_content(content)}", (root, ("", rest)))
+
+
+def _name_of(body: bytes) -> str:
+    """Return the name of the function or class that a body describes; empty for anything else."""
+    reader = Reader(body, "reading a definition")
+    tag = reader.take(1)
+    try:
+        if tag in b"nx":
+            return f"{reader.text()}.{reader.text()}"
+        return (reader.text(), reader.text())[1] if tag in b"fc" else ""
+    except InvalidEncoding:
+        return ""
+
+
+def _body(body: bytes, names: Sequence[str]) -> Decoded:
+    tags = {**_IN_DEFINITIONS, b"@": lambda reader: _referred(reader.uint(), names)}
+    reader = Reader(body, "reading a definition", tags)
+    try:
+        found = {b"f": _function, b"c": _class_body}.get(reader.peek(1), decode_value)(reader)
+        reader.end()
+    except InvalidEncoding:  # a wrapper, something native, or another grammar's
+        return Decoded(_digested(body))
+    return found
+
+
+def _referred(number: int, names: Sequence[str]) -> Decoded:
+    return Decoded((names[number] if number < len(names) else "") or f"definition {number}")
+
+
+def _function(reader: Reader) -> Decoded:
+    _, _, _ = reader.take(1), reader.text(), reader.text()
+    code, free = _code(reader)
+    parts = [("", code)]
+    parts += [(f" {what}", decode_value(reader)) for what in ("defaults", "keyword defaults", "attributes")]
+    parts += [(f" variable {name}", _found(reader)) for name in free]
+    parts.append(_named_parts("reads", [_read(reader) for _ in range(reader.uint())]))
+    imported = [part for _ in range(reader.uint()) for part in _imported(reader)]
+    parts.append(_named_parts("imports", imported))
+    parts += [(" registered with numba", decode_value(reader)) for _ in range(reader.uint())]
+    return Decoded("a function", tuple(parts))
+
+
+def _named_parts(what: str, parts: Sequence[tuple[str, Decoded]]) -> tuple[str, Decoded]:
+    return "", Decoded(f"it {what} {', '.join(label.split()[-1] for label, _ in parts)}", tuple(parts))
+
+
+def _read(reader: Reader) -> tuple[str, Decoded]:
+    name, taken = reader.text(), [reader.text() for _ in range(reader.uint())]
+    return f" global {'.'.join((name, *taken))}", _found(reader)
+
+
+def _found(reader: Reader) -> Decoded:
+    return Decoded("nothing") if reader.take(1) == b"-" else decode_value(reader)
+
+
+def _imported(reader: Reader) -> Iterator[tuple[str, Decoded]]:
+    module = reader.text()
+    if reader.peek(1) == b"M":
+        yield f" import {module}", decode_value(reader)
+    for _ in range(reader.uint()):
+        yield f" import {module}.{reader.text()}", decode_value(reader)
+
+
+def _code(reader: Reader) -> tuple[Decoded, list[str]]:
+    """Return the instructions of a code object, and the names of its free variables."""
+    magic, _, _ = reader.bytes(), reader.text(), reader.text()
+    shape = [reader.uint() for _ in range(4)]
+    arguments, cells, free = ([reader.text() for _ in range(reader.uint())] for _ in range(3))
+    lines = [f"{reader.text()} {_argument(reader)}".strip() for _ in range(reader.uint())]
+    handlers = [reader.uint() for _ in range(5 * reader.uint())]
+    parts = [(" bytecode", Decoded(magic.hex())), (" arguments", Decoded(f"{arguments} {shape}"))]
+    parts += [(f" instruction {number}", Decoded(line)) for number, line in enumerate(lines)]
+    parts += [(" other variables", Decoded(f"{cells} {free}")), (" try blocks", Decoded(str(handlers)))]
+    return Decoded(f"code of {len(lines)} instructions", tuple(parts)), free
+
+
+def _class_body(reader: Reader) -> Decoded:
+    _, _, _ = reader.take(1), reader.text(), reader.text()
+    parts = [(f" {what}", decode_value(reader)) for what in ("metaclass", "bases")]
+    parts += [(f".{reader.text()}", _attribute(reader)) for _ in range(reader.uint())]
+    return Decoded("a class", tuple(parts))
+
+
+def _attribute(reader: Reader) -> Decoded:
+    tag = reader.peek(1)
+    if tag not in (b"-", b"#"):
+        return decode_value(reader)
+    reader.take(1)
+    return Decoded("a slot" if tag == b"-" else f"field {reader.uint()}")
+
+
+def _instance(reader: Reader) -> Decoded:
+    cls, state = decode_value(reader), decode_value(reader)
+    return Decoded(f"{cls.text} {state.text}", ((" class", cls), ("", state)))
+
+
+def _strided(reader: Reader) -> Decoded:
+    array = decode_value(reader)
+    strides = [int.from_bytes(reader.bytes(), "little", signed=True) for _ in range(reader.uint())]
+    writing = "" if reader.take(1) == b"w" else ", read-only"
+    return Decoded(f"{array.text} with the strides {strides}{writing}")
+
+
+def _argument(reader: Reader) -> str:
+    tag = reader.take(1)
+    if tag == b"-":
+        return ""
+    if tag == b"n":
+        return f"{reader.text()} {reader.uint() or ''}".rstrip()
+    if tag in b"ij":
+        return f"{'to ' if tag == b'j' else ''}{reader.uint()}"
+    if reader.peek(1) != b"o":
+        return decode_value(reader).text
+    reader.take(1)
+    inner, _ = _code(reader)
+    return f"{inner.text}: {'; '.join(part.text for _, part in inner.parts)}"
+
+
+_IN_DEFINITIONS: dict[bytes, Callable[[Reader], Decoded]] = {
+    b"%": _mapping,
+    b"O": lambda reader: Decoded(f"{decode_value(reader).text} {decode_value(reader).text}"),
+    b"C": lambda reader: Decoded(f"{_class(reader).text} of {read_origin(reader)}"),
+    b"I": _instance,
+    b"A": _strided,
+}
+"""Within a definition: a dict in its order, a value with the code of its class, a class with its origin, an
+instance, and an array that is not contiguous or read-only."""
+
 _READERS: dict[bytes, Callable[[Reader], Decoded]] = {
     b"N": lambda reader: Decoded("None"),
     b"T": lambda reader: Decoded("True"),
@@ -216,7 +315,7 @@ _READERS: dict[bytes, Callable[[Reader], Decoded]] = {
     b"C": _class,
     b"E": _enum,
     b"D": _dataclass,
-    b"L": lambda reader: Decoded(f"code {_content(reader.bytes())}"),
+    b"L": lambda reader: _definition(reader),
     b"M": _module,
     b"P": _named_tuple,
     b"R": _registered,
@@ -225,12 +324,3 @@ _READERS: dict[bytes, Callable[[Reader], Decoded]] = {
     b"a": _array,
     b"h": _large_array,
 }
-
-
-def describe_difference(wanted: bytes, stored: bytes) -> str:
-    """Return the first difference of two encodings in one line; their digests if they cannot be decoded."""
-    try:
-        difference = first_difference(decode(wanted), decode(stored))
-    except (InvalidEncoding, RecursionError):
-        return f"digest {digest(wanted).hex()}, stored {digest(stored).hex()}"
-    return str(difference or "none that can be read")

@@ -14,7 +14,7 @@ from hypothesis.extra import numpy as npst
 from cachegraph.errors import Unfingerprintable
 from cachegraph.fingerprint import encode, strong_digest
 from cachegraph.fingerprint.arrays import LARGE
-from cachegraph.fingerprint.decoder import describe_difference
+from cachegraph.fingerprint.value_difference import describe_difference
 
 ROOT = Path(__file__).resolve().parents[3]
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import functools
+import re
+from contextlib import suppress
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any, NamedTuple
@@ -10,8 +13,9 @@ import numpy as np
 import pytest
 
 from cachegraph.errors import InvalidEncoding
-from cachegraph.fingerprint.decoder import decode, describe_difference
-from cachegraph.fingerprint.encoding import encode
+from cachegraph.fingerprint.decoder import decode
+from cachegraph.fingerprint.encoding import encode, encode_call
+from cachegraph.fingerprint.value_difference import describe_difference
 
 
 @pytest.mark.parametrize(
@@ -90,3 +94,100 @@ def test_no_part_of_an_encoding_reads_as_one() -> None:
             decode(whole[:size])
     with pytest.raises(InvalidEncoding, match="the end"):
         decode(whole + b"N")
+
+
+FACTOR = 2
+
+
+class Scaled:
+    by = 3
+
+    def __init__(self, offset: int) -> None:
+        self.offset = offset
+
+    def of(self, x: float) -> float:
+        return self.by * x
+
+
+def scaled(x: float, offset: int = 0) -> float:
+    import math
+
+    return math.floor(Scaled(offset).of(x)) * FACTOR
+
+
+def closing(bound: int) -> Any:
+    return lambda x, *more, flag=bound: (x, more, flag, bound)
+
+
+def encoded(function: Any, *args: Any) -> tuple[bytes, bytes]:
+    return encode_call(function, dict(enumerate(args)))[:2]
+
+
+def test_a_function_differs_by_the_name_of_what_it_reads(monkeypatch: pytest.MonkeyPatch) -> None:
+    before, _ = encoded(scaled)
+    monkeypatch.setitem(globals(), "FACTOR", 5)
+    assert describe_difference(encoded(scaled)[0], before) == "scaled global FACTOR: 5, stored 2"
+    monkeypatch.undo()
+    monkeypatch.setattr(Scaled, "by", 4)
+    assert describe_difference(encoded(scaled)[0], before) == "Scaled.by: 4, stored 3"
+    monkeypatch.undo()
+    monkeypatch.setattr(scaled, "__defaults__", (7,))
+    assert describe_difference(encoded(scaled)[0], before) == "scaled defaults[0]: 7, stored 0"
+
+
+def test_a_closure_differs_by_its_variables_and_code_by_its_instructions() -> None:
+    one, other = closing(1), closing(2)
+    other.__kwdefaults__ = one.__kwdefaults__
+    assert (
+        describe_difference(encoded(other)[0], encoded(one)[0])
+        == "closing.<locals>.<lambda> variable bound: 2, stored 1"
+    )
+    codes = []
+    for text in ("x + 1000", "x + 2000", "x + x + 1000"):
+        exec(f"def f(x): return {text}", namespace := {"__name__": __name__})
+        codes.append(encoded(namespace["f"])[0])
+    assert re.fullmatch(
+        r"f instruction \d+: LOAD_CONST 2000, stored LOAD_CONST 1000", describe_difference(codes[1], codes[0])
+    )
+    assert re.fullmatch(
+        r"f: code of \d+ instructions, stored code of \d+ instructions",
+        describe_difference(codes[2], codes[0]),
+    )
+
+
+def test_arguments_differ_by_their_names_and_attributes() -> None:
+    differences = [
+        ((1, {"a": 1, "b": 2}), (1, {"a": 1, "b": 3}), "[1]['b']: 2, stored 3"),
+        ((Scaled(1),), (Scaled(2),), "['attributes']['offset']: 1, stored 2"),
+        (([int, np.zeros(2)[::2]],), ([str, np.zeros(2)[::2]],), "[0][0]: builtins.int of Python "),
+        ((np.zeros((2, 3)).T,), (np.zeros((3, 2)),), "with the strides [8, 24], stored"),
+    ]
+    for wanted, stored, said in differences:
+        assert said in describe_difference(encoded(len, *wanted)[1], encoded(len, *stored)[1])
+
+
+def test_of_definitions_that_reach_other_things_the_names_are_told() -> None:
+    def one() -> Any:
+        return scaled
+
+    def other() -> Any:
+        return closing
+
+    other.__code__ = other.__code__.replace(co_name="one", co_qualname=one.__qualname__)
+    other.__name__, other.__qualname__ = one.__name__, one.__qualname__
+    assert "LOAD_GLOBAL closing, stored LOAD_GLOBAL scaled" in describe_difference(
+        encoded(other)[0], encoded(one)[0]
+    )
+
+
+@pytest.mark.parametrize("value", [scaled, Scaled, closing(1), len, functools.partial(scaled, 1)])
+def test_a_damaged_definition_is_refused_or_read_and_nothing_else(value: Any) -> None:
+    whole = encode_call(value, {})[0]
+    decode(whole)
+    for place in range(1, len(whole), 1 + len(whole) // 200):
+        damaged = bytearray(whole)
+        damaged[place] ^= 0x55
+        with suppress(InvalidEncoding):
+            decode(bytes(damaged))
+        with suppress(InvalidEncoding):
+            decode(whole[:place])
