@@ -33,7 +33,7 @@ from cachegraph.errors import CachegraphError, Unfingerprintable
 from cachegraph.fingerprint import encode, register_encoder
 from cachegraph.fingerprint.encoding import encode_call
 from cachegraph.fingerprint.external_state import refuse_external_state
-from cachegraph.fingerprint.origin import origin_of
+from cachegraph.fingerprint.origin import SCRIPTS, origin_of
 from cachegraph.fingerprint.releases import package_version
 from cachegraph.key import LONGEST_WORD, CacheKey, check_word, is_word
 from cachegraph.pickling import Unpicklable, dumps, loads
@@ -91,7 +91,8 @@ class MemoizedFunction(Generic[P, R]):
         self.name = named.__qualname__
         own = named.__module__.partition(".")[0]
         self.__wrapped__ = function
-        self.level = f"{check_word(namespace or (cache.namespace if cache else '') or _word(own))}/{_LEVEL}"
+        default = cache.namespace if cache else ""
+        self.level = f"{check_word(namespace or default or _word(_described(own)))}/{_LEVEL}"
         self.packages = tuple(dict.fromkeys((own, *packages)))
         self._cache = cache
         self._signature = inspect.signature(function)
@@ -132,7 +133,7 @@ class MemoizedFunction(Generic[P, R]):
             "arguments": arguments,
             "aliases": encode(aliases),
             "numpy": encode(_numpy_settings()),
-            "packages": encode({name: _release(name) for name in self.packages}),
+            "packages": encode({_described(name): _release(name) for name in self.packages}),
             "python": encode(toolchain()["python"]),
         }
         return CacheKey.build(self.level, parts)
@@ -217,6 +218,11 @@ class _Call(Generic[R]):
         if _encoding(value) == _encoding(found.value):
             return None
         return Correction(f"another result of {self._memoized.name}", artifact, value)
+
+
+def _described(package: str) -> str:
+    """Return the name of a package in keys: of a script that of its main process, in its workers too."""
+    return SCRIPTS[0] if package in SCRIPTS else package
 
 
 def _word(name: str) -> str:

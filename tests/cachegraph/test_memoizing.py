@@ -378,3 +378,36 @@ def test_another_process_finds_the_result_until_the_code_changes(tmp_path: Path)
     total = str(np.arange(40_000.0).sum() * 2)
     assert [run(PROGRAM), run(PROGRAM)] == [[total, "0 1"], [total, "1 0"]]
     assert run(PROGRAM.replace("x * by", "x + by + 0.0"))[1] == "0 1"
+
+
+POOL = """
+import multiprocessing, sys
+from cachegraph import counters, memoize
+
+@memoize
+def double(x):
+    return 2 * x
+
+def found(x):
+    return double(x), counters().levels[double.level]["hits"]
+
+if __name__ == "__main__":
+    double(4)
+    with multiprocessing.get_context(sys.argv[1]).Pool(1) as pool:
+        print(*pool.map(found, [4]))
+"""
+
+
+@pytest.mark.parametrize("start", ["spawn", "forkserver"])
+def test_workers_of_a_script_find_what_its_main_process_stored(start: str, tmp_path: Path) -> None:
+    (tmp_path / "script.py").write_text(POOL)
+    done = subprocess.run(
+        [sys.executable, "script.py", start],
+        cwd=tmp_path,
+        env=os.environ
+        | {"PYTHONPATH": str(Path(__file__).parents[2]), "CACHEGRAPH_DIR": str(tmp_path / "cache")},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.stdout, done.stderr) == ("(8, 1)\n", "")
