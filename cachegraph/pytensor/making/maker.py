@@ -230,10 +230,6 @@ class CachedMaker(FunctionMaker):
         original = unmark(wanted.inputs)
         if original is None or not no_fgraph_prep or self.profile or original._code is None:
             return None
-        if (
-            backend_of(get_mode(self.mode).linker) is not None
-        ):  # its code may have state: each function has its own
-            return None
         is_linked_alike = (
             get_mode(original.mode) is get_mode(self.mode) and original._flags == linking_flags()
         )
@@ -242,9 +238,14 @@ class CachedMaker(FunctionMaker):
     def _adopt_copied(self, original: CachedMaker) -> None:
         """Make functions on the code of `original`, whose graph PyTensor has copied."""
         graph: Any = original._stored
+        stored = StoredGraph(graph.key, graph.content, self.fgraph.inputs, graph.context, graph.basis)
+        code = original._code
+        if backend_of(self.linker) is not None:  # its code may have state: each function has its own
+            code = self.linker.stored_code(stored)
+        if code is None:
+            return
         self._results, self._update_mapping = self.fgraph.outputs, self.fgraph.update_mapping
-        self._flags, self._code = original._flags, original._code
-        self._stored = StoredGraph(graph.key, graph.content, self.fgraph.inputs, graph.context, graph.basis)
+        self._flags, self._code, self._stored = original._flags, code, stored
         self.cache_info = original.cache_info.replace(reason="a copy of a function")
         mark(self.inputs, self)
 

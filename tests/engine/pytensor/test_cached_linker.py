@@ -25,7 +25,7 @@ from cachegraph.pytensor import explain
 from engine.pytensor.cached_linker import _key as program_key_of
 from engine.pytensor.stored_program import StoredProgram
 from tests.cachegraph.pytensor.entry_points import declared
-from tests.engine.pytensor.caching_process import density, mixed, observed
+from tests.engine.pytensor.caching_process import density, mixed, observed, refuse
 
 ROOT = Path(__file__).resolve().parents[3]
 ENVIRONMENT: dict[str, str] = {}
@@ -287,6 +287,38 @@ def test_a_stage_of_pytensors_belongs_to_one_function() -> None:
     assert copied(value)[2] == 2.5
     assert again(value)[2] == 1.75
     assert "the engine computes" in engine.pytensor.explain(again)
+
+
+def test_a_copy_is_loaded_and_not_translated(monkeypatch: pytest.MonkeyPatch) -> None:
+    function, value = _made(mixed), np.array([0.25, 0.5])
+    other = pytensor.shared(np.array(20.0), "other")
+    total = next(variable for variable in function.get_shared() if variable.name == "total")
+    monkeypatch.setattr("engine.pytensor.prologue.cut", refuse)
+    copied, swapped = function.copy(), function.copy(swap={total: other})
+    for copy in (copied, swapped):
+        assert explain(copy).reason == "a copy of a function"
+        assert isinstance(copy.vm.jit_fn, StoredProgram)
+        assert copy.vm.jit_fn is not function.vm.jit_fn
+    assert [float(f(value)[2]) for f in (function, copied, swapped)] == [1.0, 1.75, 20.0]
+    assert [float(other.get_value()), float(total.get_value())] == [20.75, 2.5]
+
+
+def test_a_copy_that_updates_nothing_is_linked_by_itself() -> None:
+    function, value = _made(mixed), np.array([0.25, 0.5])
+    copied = function.copy(delete_updates=True)
+    assert explain(copied).outcome == "bypass"
+    assert [float(f(value)[2]) for f in (copied, copied, function, copied)] == [1.0, 1.0, 1.0, 1.75]
+
+
+def test_a_copy_of_what_the_store_has_lost_is_linked_again() -> None:
+    data = observed(0.0)
+    function = _made(lambda: density(data))
+    key = program_key_of(function.maker._stored)
+    assert key is not None
+    assert default_cache()._store.delete([key.digest]) == 1
+    copied = function.copy()
+    assert not isinstance(copied.vm.jit_fn, StoredProgram)
+    np.testing.assert_allclose(copied(0.5), expected_density(data))
 
 
 def test_the_graph_is_read_when_somebody_looks() -> None:
