@@ -2,7 +2,7 @@
 depends on.
 
     key := level "function": scheme graph interface rewrites registrations options code toolchain target
-                             objects? notes?
+                             repeats? objects? notes?
     key := level "op":       scheme graph rewrites registrations options code toolchain target notes?
 
 graph: graphs.py and values.py; rewrites: rewrites.py, and
@@ -10,7 +10,8 @@ the name of the backend if it is not numba; registrations: registries.py; option
 interface says of each input whether it may be overwritten and aliased, and whether it is updated,
 implicit, shared and given; of each output, whether it may be aliased. Names are in none of these parts: a
 hit takes them from the graph in hand. But if rewrites or registrations come from others than PyTensor and
-PyMC, the notes contain the names (tags.py). The objects say which nodes apply the same user Op, if two
+PyMC, the notes contain the names (tags.py). The repeats say which data of a backend's function have the
+same numbers (repeated_data.py). The objects say which nodes apply the same user Op, if two
 user Ops are alike.
 
 Version history
@@ -43,6 +44,7 @@ from cachegraph.pytensor.describe.flags import compiles, flags_in_key
 from cachegraph.pytensor.describe.graphs import PyTensorGraphEncoder, encoding_context, nodes_of
 from cachegraph.pytensor.describe.host_packages import encode_host_code
 from cachegraph.pytensor.describe.registries import encode_registrations
+from cachegraph.pytensor.describe.repeated_data import Data, Repeat, without_repeats
 from cachegraph.pytensor.describe.rewrites import LATE, encode_databases, encode_query, is_within
 from cachegraph.pytensor.describe.tags import encode_notes, op_names, refuse_user_tags
 from cachegraph.pytensor.describe.values import EncodingContext, encode_op, encode_type
@@ -58,14 +60,15 @@ class GraphDescription(NamedTuple):
 
     `key` finds its entry. `classes` and `ops` are those from outside PyTensor and PyMC, in the order in which
     they were encoded, one per encoding; but each Op object that the graph's own nodes apply, and these first.
-    `constants` are its data, in the order in which the key numbers it, after the inputs; `nodes` counts its
-    nodes. `rewriters` are those that contain code of others. `basis` tells whether all of this is unchanged.
+    `constants` are its data, in the order in which the key numbers it, after the inputs, but without the
+    `repeats`, which are views of them; `nodes` counts its nodes. `rewriters` are those that contain code of others. `basis` tells whether all of this is unchanged.
     """
 
     key: CacheKey
     classes: tuple[type, ...]
     ops: tuple[Any, ...]
     constants: tuple[Any, ...]
+    repeats: tuple[Repeat, ...]
     nodes: int
     rewriters: tuple[Any, ...]
     basis: Basis
@@ -98,6 +101,11 @@ def describe(
         "graph": encoder.encoding(),
         "interface": encode((_interface(inputs, outputs), accept_inplace, len(encoder.data))),
     }
+    data = Data(tuple(encoder.data), (), ())
+    if backend_of(mode.linker) is not None:  # numba compiles for the layout of each array
+        data = without_repeats(encoder.data)
+    if data.pattern:
+        parts["repeats"] = encode(data.pattern)
     # Each Op object once: its state between runs is its own.
     own = list({id(node.op): node.op for node in by_users}.values())
     described = [context.op(op) for op in own]
@@ -111,9 +119,8 @@ def describe(
     if context.foreign != foreign:
         parts["notes"] = encode_notes(roots, (*computed, *updates), nodes, context)
     key = CacheKey.build("function", parts)._replace(names=encoder.names())
-    return GraphDescription(
-        key, context.user_classes, ops, tuple(encoder.data), len(nodes), tuple(context.rewriters), basis
-    )
+    classes, rewriters = context.user_classes, tuple(context.rewriters)
+    return GraphDescription(key, classes, ops, data.inputs, data.repeats, len(nodes), rewriters, basis)
 
 
 def describe_inner(op: Any, node: Any, mode: Any) -> GraphDescription:
@@ -133,7 +140,8 @@ def describe_inner(op: Any, node: Any, mode: Any) -> GraphDescription:
     if context.foreign != foreign:
         parts["notes"] = encode(list(op_names(op)))
     key = CacheKey.build("op", parts)
-    return GraphDescription(key, (), tuple(context.user_ops.values()), (), 0, tuple(context.rewriters), basis)
+    ops = tuple(context.user_ops.values())
+    return GraphDescription(key, (), ops, (), (), 0, tuple(context.rewriters), basis)
 
 
 def is_data(constant: Any) -> bool:

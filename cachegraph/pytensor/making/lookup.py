@@ -142,7 +142,7 @@ class Lookup:
         """Rewrite, pack and link; raises what PyTensor raises, and Unstorable without a stored form."""
         context = self._context()
         begin = perf_counter()
-        on_data = with_data(self.wanted, self._described.constants, self._data) if self._data else None
+        on_data = with_data(self.wanted, self._described, self._data) if self._data else None
         with recording_folded_ops() as folded:
             graph = self._by_pytensor(lambda: self._uncached.rewrite(on_data))
         self.is_rewritten = True
@@ -193,7 +193,7 @@ class Lookup:
     def _verify(self, accept_inplace: bool, found: Found[StoredGraph]) -> Correction[StoredGraph] | None:
         """Rewrite a copy of the graph; return a correction if the stored one differs."""
         begin = perf_counter()
-        copied = with_data(self.wanted, self._described.constants, self._data)
+        copied = with_data(self.wanted, self._described, self._data)
         graph = _rewritten(copied, self.mode, accept_inplace)
         seconds = {"rewrite": perf_counter() - begin}
         made = self._packed(graph, self._context())

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from pytensor.compile.io import In
@@ -21,6 +21,9 @@ from pytensor.tensor.sharedvar import TensorSharedVariable
 
 from cachegraph.pytensor.describe.specification import Specification
 from cachegraph.pytensor.describe.tags import variable_tags
+
+if TYPE_CHECKING:
+    from cachegraph.pytensor.describe.key import GraphDescription
 
 
 class DataCell(list[Any]):
@@ -45,9 +48,11 @@ def data_inputs(constants: Sequence[Any], keep_layout: bool) -> list[Any]:
     return [_input(_shared(constant, keep_layout)) for constant in constants]
 
 
-def with_data(wanted: Specification, constants: Sequence[Any], data: Sequence[Any]) -> Specification:
-    """Return `wanted` on a copy of its graph, with the inputs `data` in place of `constants`."""
-    known = dict(zip(constants, (spec.variable for spec in data), strict=True))
+def with_data(wanted: Specification, described: GraphDescription, data: Sequence[Any]) -> Specification:
+    """Return `wanted` on a copy of its graph, with the inputs `data` in place of its constants."""
+    known = dict(zip(described.constants, (spec.variable for spec in data), strict=True))
+    for repeat in described.repeats:
+        known[repeat.constant] = data[repeat.first].variable.dimshuffle(*repeat.order)
     known.update((spec.variable, spec.variable) for spec in wanted.inputs)
     _copy_graph(wanted.results, known)
     inputs = [copy.copy(spec) for spec in wanted.inputs]
