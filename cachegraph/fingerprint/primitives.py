@@ -38,7 +38,7 @@ MAX_DEPTH = 100
 _ONE_BYTE = tuple(bytes((n,)) for n in range(0xF8))
 
 
-def digest(content: bytes) -> bytes:
+def digest(content: bytes | memoryview) -> bytes:
     """Return the XXH3-128 of `content`: 16 bytes that find an entry but never confirm it."""
     return xxhash.xxh3_128_digest(content)
 

@@ -13,13 +13,11 @@ from typing import Any
 
 import numpy as np
 
+from cachegraph.fingerprint.primitives import digest
 from cachegraph.named_tuples import NamedTuple
 from cachegraph.pytensor.describe.tags import variable_tags
 
 _ITEMSIZES = frozenset((1, 2, 4, 8))
-_COMPARED_FIRST = 16
-"""Elements by which most arrays differ: only arrays with the same ones are compared as a whole."""
-
 Order = tuple[int | str, ...]
 
 
@@ -62,7 +60,8 @@ def _repeated(data: Sequence[Any]) -> Iterator[tuple[int, tuple[int, Order]]]:
         if not _is_compared(constant):
             continue
         bits = _bits(constant.data)
-        firsts = alike.setdefault((constant.data.dtype, bits.size, bits[:_COMPARED_FIRST].tobytes()), [])
+        # The digest finds candidates, of which there may be thousands; equal arrays alone are a repeat.
+        firsts = alike.setdefault((constant.data.dtype, digest(bits.data)), [])
         for first in firsts:
             order = _order(data[first], constant)
             if order is not None and np.array_equal(_bits(data[first].data), bits):

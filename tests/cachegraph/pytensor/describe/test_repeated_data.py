@@ -49,6 +49,13 @@ def test_other_numbers_types_shapes_and_layouts_are_other_data(other: np.ndarray
     assert not found(NUMBERS, other).repeats
 
 
+def test_a_collision_of_digests_is_no_repeat(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("cachegraph.pytensor.describe.repeated_data.digest", lambda content: b"")
+    data = found(NUMBERS, NUMBERS + 1, NUMBERS[:, None] + 1)
+    assert [constant.data[0] for constant in data.inputs] == [0.0, 1.0]
+    assert data.pattern == ((2, 1, (0, "x")),)
+
+
 def test_claims_about_data_are_not_shared() -> None:
     tagged = pt.constant(NUMBERS.reshape(8, 5).copy())
     tagged.tag.lower_triangular = True
