@@ -40,8 +40,10 @@ def recorded_files(name: str) -> str:
         distribution = metadata.distribution(name)
     except metadata.PackageNotFoundError:
         return ""
+    if distribution.read_text("direct_url.json") is None:
+        return ""
     record = distribution.read_text("RECORD")
-    if record is None or distribution.read_text("direct_url.json") is None:
+    if record is None:
         return ""
     # without the installer's own files and compiled bytecode
     own = sorted(line for line in record.splitlines() if "sha256=" in line and ".dist-info/" not in line)
