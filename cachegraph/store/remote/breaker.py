@@ -62,7 +62,9 @@ class Breaker:
 
     def listed(self, prefix: str) -> Iterator[RemoteFile]:
         """List as the files do, or raise LeftAlone."""
-        return iter(self._answer(lambda: list(self._files.listed(prefix))))
+        files = self._answer(lambda: iter(self._files.listed(prefix)))
+        while (found := self._answer(lambda: next(files, None))) is not None:
+            yield found
 
     def wait(self, name: str, seconds: float) -> None:
         """Wait as the files do, or raise LeftAlone."""

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import errno
 from collections.abc import Collection
+from itertools import islice
 
 from cachegraph.store.paths import lease_place
 from cachegraph.store.protocol import LARGEST_HOLDER, Pauses
-from cachegraph.store.remote.files import RemoteFiles
+from cachegraph.store.remote.files import RemoteError, RemoteFiles
+
+MOST_LEASES = 1000
+"""Those of one key. Killed holders leave one each until a successor releases; strangers may leave millions."""
 
 
 class RemoteLeaseFiles:
@@ -25,8 +29,11 @@ class RemoteLeaseFiles:
         return f"{self._files.location}/{self._prefix}{end}"
 
     def ends(self) -> Collection[str]:
-        """Return the ends of the existing names."""
-        return [file.name.removeprefix(self._prefix) for file in self._files.listed(self._prefix)]
+        """Return the ends of the existing names. Raises RemoteError above MOST_LEASES."""
+        listed = list(islice(self._files.listed(self._prefix), MOST_LEASES + 1))
+        if len(listed) > MOST_LEASES:
+            raise RemoteError(self._files.location, f"one key has more than {MOST_LEASES} leases")
+        return [file.name.removeprefix(self._prefix) for file in listed]
 
     def read(self, end: str) -> bytes:
         """Return a file. Raises FileNotFoundError and Oversized, too."""

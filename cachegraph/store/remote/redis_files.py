@@ -121,14 +121,9 @@ class RedisFiles:
                 yield RemoteFile(name, size, now)
 
     def _connect(self) -> Any:
-        import redis
-        from redis.backoff import NoBackoff
-        from redis.retry import Retry
+        from cachegraph.store.remote.redis_client import connected_client  # imports redis
 
-        timeout = self._url.timeout
-        return redis.Redis.from_url(
-            self._url.url, socket_timeout=timeout, socket_connect_timeout=timeout, retry=Retry(NoBackoff(), 0)
-        )
+        return connected_client(self._url)
 
     @contextmanager
     def _errors(self) -> Iterator[None]:

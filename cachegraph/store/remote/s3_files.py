@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import errno
 from collections.abc import Iterator
-from contextlib import contextmanager
-from time import monotonic, sleep
+from contextlib import closing, contextmanager
+from time import sleep
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
@@ -19,8 +19,8 @@ from cachegraph.store.remote.files import RemoteError, RemoteFile
 from cachegraph.store.remote.per_process import PerProcess
 
 _MISSING = frozenset({"NoSuchKey", "404", "NotFound"})
+_CHUNK = 1 << 18
 _EXISTS = frozenset({"PreconditionFailed", "ConditionalRequestConflict"})
-_CHUNK = 1 << 20
 
 
 class S3Files:
@@ -38,15 +38,9 @@ class S3Files:
     def read(self, name: str, most: int) -> bytes:
         """Return the content of a file. Raises FileNotFoundError, and Oversized above `most` bytes."""
         with self._errors(name):
-            client = (
-                self._client.get()
-            )  # where many start at once, importing boto3 takes longer than an answer
-            deadline = monotonic() + self._timeout
-            found = client.get_object(Bucket=self._bucket, Key=self._key(name))
-            if found["ContentLength"] > most:
-                found["Body"].close()
-                raise Oversized(f"{self.location}/{name}", found["ContentLength"], most)
-            return b"".join(self._chunks(found["Body"], found["ContentLength"], deadline))
+            found = self._client.get().get_object(Bucket=self._bucket, Key=self._key(name))
+            with closing(found["Body"]) as body:
+                return b"".join(self._pieces(body, name, most))
 
     def write(self, name: str, content: bytes) -> None:
         """Create or replace a file in one step."""
@@ -98,22 +92,17 @@ class S3Files:
         return f"{self._prefix}/{name}" if self._prefix else name
 
     def _connect(self) -> Any:
-        import boto3
-        from botocore.config import Config
+        from cachegraph.store.remote.s3_client import bounded_client  # imports boto3
 
-        config = Config(
-            connect_timeout=self._timeout,
-            read_timeout=self._timeout,
-            retries={"total_max_attempts": 1, "mode": "standard"},
-        )
-        return boto3.session.Session().client("s3", config=config)
+        return bounded_client(self._timeout)
 
-    def _chunks(self, body: Any, left: int, deadline: float) -> Iterator[bytes]:
-        for chunk in body.iter_chunks(_CHUNK):
-            left -= len(chunk)
-            if left > 0 and monotonic() > deadline:
-                raise RemoteError(self.location, f"no whole answer within {self._timeout:g} s")
-            yield chunk
+    def _pieces(self, body: Any, name: str, most: int) -> Iterator[bytes]:
+        size = 0
+        for piece in body.iter_chunks(_CHUNK):
+            size += len(piece)
+            if size > most:
+                raise Oversized(f"{self.location}/{name}", size, most)
+            yield piece
 
     @contextmanager
     def _errors(self, name: str) -> Iterator[None]:

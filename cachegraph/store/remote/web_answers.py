@@ -1,68 +1,73 @@
-"""Answers of web servers that come within a time, or fail.
-
-The limit of a socket is for each of its reads. A server that sends its headers one byte after another could
-keep a client for as long as it likes, so the reads of one answer share their time.
-"""
+"""Answers of web servers that come within a time, with all that they redirect to, or fail."""
 
 from __future__ import annotations
 
-import io
-import socket
-from http.client import HTTPConnection, HTTPResponse, HTTPSConnection
+from http.client import HTTPConnection, HTTPMessage, HTTPResponse, HTTPSConnection
 from time import monotonic
-from typing import Any
-from urllib.request import HTTPHandler, HTTPSHandler, OpenerDirector, Request, build_opener
+from typing import IO
+from urllib.parse import urlsplit
+from urllib.request import (
+    HTTPHandler,
+    HTTPRedirectHandler,
+    HTTPSHandler,
+    OpenerDirector,
+    Request,
+    build_opener,
+)
+
+from cachegraph.store.remote.bounded_socket import BoundedSocket
 
 
 def bounded_opener() -> OpenerDirector:
-    """Return an opener like that of `urlopen`, whose timeout is for a whole answer."""
-    return build_opener(_Web, _SecureWeb)
+    """Return an opener like that of `urlopen`, for `BoundedRequest`s."""
+    return build_opener(_Web, _SecureWeb, _Redirects)
 
 
-class _Shared(io.RawIOBase):
-    """The reads of `raw`, a file on a socket, which take no longer together than the socket's limit."""
+class BoundedRequest(Request):
+    """A request of `url` whose answer comes within `seconds`, redirects included."""
 
-    def __init__(self, raw: io.RawIOBase, connected: socket.socket) -> None:
-        limit = connected.gettimeout()
-        self._raw = raw
-        self._socket = connected
-        self._deadline = None if limit is None else monotonic() + limit
+    def __init__(self, url: str, headers: dict[str, str], seconds: float) -> None:
+        super().__init__(url, headers=headers)
+        self.deadline = monotonic() + seconds
 
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> int | None:
-        if self._deadline is not None:
-            left = self._deadline - monotonic()
-            if left <= 0:
-                raise TimeoutError("no whole answer in time")
-            self._socket.settimeout(left)
-        return self._raw.readinto(buffer)
-
-    def close(self) -> None:
-        self._raw.close()
-        super().close()
+    def left(self) -> float:
+        """Return the seconds that are left. Raises TimeoutError if none is."""
+        left = self.deadline - monotonic()
+        if left <= 0:
+            raise TimeoutError("no whole answer in time")
+        return left
 
 
-class _Answer(HTTPResponse):
-    def __init__(self, sock: socket.socket, *given: Any, **named: Any) -> None:
-        super().__init__(sock, *given, **named)
-        self.fp = io.BufferedReader(_Shared(self.fp.detach(), sock))
+class _Redirects(HTTPRedirectHandler):
+    def redirect_request(
+        self, req: Request, fp: IO[bytes], code: int, msg: str, headers: HTTPMessage, newurl: str
+    ) -> Request | None:
+        """Return the request that follows; None unless it is for a web server. Raises TimeoutError."""
+        fp.close()  # or all of it is read, however long
+        if urlsplit(newurl).scheme not in ("http", "https"):
+            return None
+        assert isinstance(req, BoundedRequest)
+        req.timeout = req.left()  # is taken for the next
+        return BoundedRequest(newurl, dict(req.header_items()), req.timeout)
 
 
-class _Connection(HTTPConnection):
-    response_class = _Answer
+class _WebConnection(HTTPConnection):
+    def connect(self) -> None:
+        super().connect()
+        self.sock = BoundedSocket(self.sock)
 
 
-class _SecureConnection(HTTPSConnection):
-    response_class = _Answer
+class _SecureWebConnection(HTTPSConnection):
+    def connect(self) -> None:
+        super().connect()
+        self.sock = BoundedSocket(self.sock)
 
 
 class _Web(HTTPHandler):
     def http_open(self, req: Request) -> HTTPResponse:
-        return self.do_open(_Connection, req)
+        return self.do_open(_WebConnection, req)
 
 
 class _SecureWeb(HTTPSHandler):
     def https_open(self, req: Request) -> HTTPResponse:
-        return self.do_open(_SecureConnection, req)
+        return self.do_open(_SecureWebConnection, req)

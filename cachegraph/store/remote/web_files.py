@@ -12,15 +12,15 @@ from http.client import HTTPException
 from time import sleep
 from typing import Any
 from urllib.error import HTTPError
-from urllib.request import Request
 
 from cachegraph.remote_url import RemoteURL
 from cachegraph.store.files import Oversized
 from cachegraph.store.remote.files import RemoteError, RemoteFile
-from cachegraph.store.remote.web_answers import bounded_opener
+from cachegraph.store.remote.web_answers import BoundedRequest, bounded_opener
 from cachegraph.version import __version__
 
 _CHUNK = 1 << 18
+_HEADERS = {"User-Agent": f"cachegraph/{__version__}"}
 _MISSING = frozenset({404, 410})
 
 
@@ -36,7 +36,7 @@ class WebFiles:
 
     def read(self, name: str, most: int) -> bytes:
         """Return the content of a file. Raises FileNotFoundError, and Oversized above `most` bytes."""
-        request = Request(f"{self._base}/{name}", headers={"User-Agent": f"cachegraph/{__version__}"})
+        request = BoundedRequest(f"{self._base}/{name}", _HEADERS, self._timeout)
         try:
             with self._opener.open(request, timeout=self._timeout) as answer:
                 return self._content(answer, name, most)

@@ -84,7 +84,7 @@ def test_a_failed_listing_counts_as_well(now: list[float]) -> None:
     files = Scripted()
     breaker = Breaker(files, lambda: now[0])  # type: ignore[arg-type]
     with pytest.raises(RemoteError):
-        breaker.listed("")
+        list(breaker.listed(""))
     with pytest.raises(LeftAlone):
         breaker.read("name", 1)
     assert files.asked == 0

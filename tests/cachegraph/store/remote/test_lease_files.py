@@ -20,7 +20,8 @@ from cachegraph.store.claims.lease import TTL, Host, Lease
 from cachegraph.store.entry import Artifact
 from cachegraph.store.paths import LEASES, lease_place
 from cachegraph.store.protocol import Unkept
-from cachegraph.store.remote.files import RemoteFiles
+from cachegraph.store.remote import lease_files
+from cachegraph.store.remote.files import RemoteError, RemoteFiles
 from cachegraph.store.remote.lease_files import RemoteLeaseFiles
 from cachegraph.store.remote.opening import open_files
 from tests.cachegraph.store.remote.servers import SERVERS, Server, missing
@@ -65,6 +66,20 @@ def test_only_the_existing_leases_of_the_key_are_listed(open_remote: OpenRemote)
     assert sorted(of_key.ends()) == ["2", "3", "unkept"]
     with pytest.raises(FileNotFoundError):
         of_key.remove("1")
+
+
+def test_who_finds_too_many_leases_builds_for_himself(
+    open_remote: OpenRemote, server: Server, key: Key, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever may write to the server could keep every node listing for as long as he likes."""
+    monkeypatch.setattr(lease_files, "MOST_LEASES", 3)
+    of_key, builds = RemoteLeaseFiles(open_remote(), key("a").hex), Builds()
+    builds.may_end.set()
+    for end in range(1, 5):
+        assert of_key.create(str(end), b"holder")
+    with pytest.raises(RemoteError, match="more than 3 leases"):
+        of_key.ends()
+    assert get(node(tmp_path, server.url), key("a"), builds) == key("a").hex.encode()
 
 
 def test_redis_lists_the_leases_of_a_key_without_a_walk_over_all_names() -> None:

@@ -59,6 +59,7 @@ def test_a_web_server_is_only_read(tmp_path: Path) -> None:
 
 def test_a_missing_library_is_named_with_the_way_to_install_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "boto3", None)
+    monkeypatch.delitem(sys.modules, "cachegraph.store.remote.s3_client", raising=False)
     found = examined("s3://bucket/prefix")
     assert found["library"].advice == "pip install 'cachegraph[s3]'"
     assert "boto3" in found["library"].found

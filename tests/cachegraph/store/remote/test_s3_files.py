@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from cachegraph.remote_url import RemoteURL
-from cachegraph.store.remote.files import RemoteError
+from cachegraph.store.files import Oversized
 from cachegraph.store.remote.s3_files import S3Files
 from tests.cachegraph.store.remote.servers import s3
 
@@ -39,18 +39,9 @@ def test_importing_the_library_does_not_count_as_waiting_for_the_server(
     assert S3Files(url).read(NAME, 10) == b"content"
 
 
-def test_an_answer_that_is_whole_counts_although_it_came_late_and_one_with_gaps_does_not(
-    url: RemoteURL, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_file_that_is_longer_than_its_reader_allows_is_refused(url: RemoteURL) -> None:
     files = S3Files(url)
     files.write(NAME, bytes(3 << 20))
-    chunks = S3Files._chunks
-
-    def late(self: S3Files, body: Any, left: int, deadline: float) -> Iterator[bytes]:
-        return chunks(self, body, left, deadline - 60.0)
-
-    monkeypatch.setattr(S3Files, "_chunks", late)
-    with pytest.raises(RemoteError, match="no whole answer"):
-        files.read(NAME, 3 << 20)
-    files.write(NAME, b"short")
-    assert files.read(NAME, 10) == b"short"
+    assert files.read(NAME, 3 << 20) == bytes(3 << 20)
+    with pytest.raises(Oversized):
+        files.read(NAME, (3 << 20) - 1)

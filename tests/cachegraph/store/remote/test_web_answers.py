@@ -69,3 +69,30 @@ def test_an_answer_that_drips_is_given_up_in_time(first: bytes, rest: bytes) -> 
 def test_an_answer_within_the_time_is_whole() -> None:
     with dripping(SOUND[:-3], SOUND[-3:]) as url:
         assert open_files(RemoteURL.of(url)).read("v1/e/00/key", 100) == b"content"
+
+
+def test_redirects_share_one_time() -> None:
+    """Each answer comes within the time, and the whole chain does not."""
+    with dripping(b"HTTP/1.1 302 Found\r\nContent-Length: 0\r\nLocation: /again\r\n", b"\r\n") as url:
+        files = open_files(RemoteURL.of(f"{url}?timeout=0.5"))
+        begin = time.monotonic()
+        with pytest.raises(RemoteError, match="no whole answer within"):
+            files.read("v1/e/00/key", 10**6)
+        assert time.monotonic() - begin < 0.9
+
+
+def test_the_content_of_a_redirect_is_not_read() -> None:
+    """urllib reads all of it, however long; this one never ends."""
+    with (
+        dripping(SOUND, b"") as target,
+        dripping(f"HTTP/1.1 302 Found\r\nLocation: {target}/there\r\n\r\n".encode(), b"x" * 100) as url,
+    ):
+        files = open_files(RemoteURL.of(f"{url}?timeout=2"))
+        assert files.read("v1/e/00/key", 100) == b"content"
+
+
+@pytest.mark.parametrize("elsewhere", ["ftp://127.0.0.1:1/file", "file:///etc/passwd", "data:,text"])
+def test_a_redirect_leads_to_web_servers_only(elsewhere: str) -> None:
+    answer = f"HTTP/1.1 302 Found\r\nLocation: {elsewhere}\r\n\r\n".encode()
+    with dripping(answer, b"") as url, pytest.raises(RemoteError, match="status 302"):
+        open_files(RemoteURL.of(url)).read("v1/e/00/key", 100)
