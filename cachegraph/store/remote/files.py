@@ -26,6 +26,10 @@ class RemoteError(OSError):
         self.what = what
 
 
+class WriteRefused(RemoteError):
+    """An answer of a server that does not write: for lack of a right or of space. It may still be read."""
+
+
 class RemoteFile(NamedTuple):
     """A file by its `name`, its `size` in bytes, and when it was written (seconds since 1970)."""
 
@@ -37,8 +41,9 @@ class RemoteFile(NamedTuple):
 class RemoteFiles(Protocol):
     """Files by name. `location` is for people, without passwords. Nothing is opened before the first use.
 
-    Each call ends within a time that the URL sets. Methods raise RemoteError if the server fails, refuses
-    or is too slow. May be used by any number of threads, and in forked children.
+    Each call ends within a time that the URL sets. Methods raise RemoteError if the server fails or is too
+    slow, and WriteRefused if it answers that it does not write. May be used by any
+    number of threads, and in forked children.
     """
 
     location: str

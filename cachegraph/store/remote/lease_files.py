@@ -11,7 +11,7 @@ from cachegraph.store.protocol import LARGEST_HOLDER, Pauses
 from cachegraph.store.remote.files import RemoteError, RemoteFiles
 
 MOST_LEASES = 1000
-"""Those of one key. Killed holders leave one each until a successor releases; strangers may leave millions."""
+"""Those of one key. Killed holders leave one each until a successor releases; others may leave millions."""
 
 
 class RemoteLeaseFiles:

@@ -19,12 +19,12 @@ from typing import Any
 
 import psycopg
 from sqlalchemy import Connection, create_engine, event, make_url, text
-from sqlalchemy.exc import DisconnectionError, ProgrammingError, SQLAlchemyError
+from sqlalchemy.exc import DisconnectionError, SQLAlchemyError
 
 from cachegraph.named_tuples import NamedTuple
 from cachegraph.remote_url import RemoteURL
 from cachegraph.store.paths import LEASES
-from cachegraph.store.remote.files import RemoteError, RemoteFile
+from cachegraph.store.remote.files import RemoteError, RemoteFile, WriteRefused
 from cachegraph.store.remote.postgresql_connection import connect
 
 _CREATE = (
@@ -53,6 +53,8 @@ _REMOVE = (
 )
 _LAST = chr(0x10FFFF)
 _NO_TABLE = "42P01"
+_REFUSALS = frozenset({"42501", "25006", "53100"})
+"""No right, a transaction that only reads (as on a standby), no space."""
 
 
 class FileRow(NamedTuple):
@@ -168,7 +170,8 @@ class PostgreSQLTable:
                 yield connection
         except (SQLAlchemyError, psycopg.Error) as error:
             what = str(getattr(error, "orig", None) or error)
-            raise RemoteError(self._location, what.strip().partition("\n")[0]) from error
+            kind = WriteRefused if _state(error) in _REFUSALS else RemoteError
+            raise kind(self._location, what.strip().partition("\n")[0]) from error
 
 
 def _refuse_closed(connection: Any, *_: object) -> None:
@@ -178,5 +181,9 @@ def _refuse_closed(connection: Any, *_: object) -> None:
 
 
 def _has_no_table(error: RemoteError) -> bool:
-    cause = error.__cause__
-    return isinstance(cause, ProgrammingError) and getattr(cause.orig, "sqlstate", "") == _NO_TABLE
+    return _state(error.__cause__) == _NO_TABLE
+
+
+def _state(error: object) -> str:
+    """Return the code that PostgreSQL gave an error; empty if it gave none."""
+    return str(getattr(getattr(error, "orig", None) or error, "sqlstate", "") or "")

@@ -18,7 +18,7 @@ from typing import Any
 from cachegraph.remote_url import RemoteURL
 from cachegraph.store.files import Oversized
 from cachegraph.store.paths import LEASES, REVOCATIONS
-from cachegraph.store.remote.files import RemoteError, RemoteFile
+from cachegraph.store.remote.files import RemoteError, RemoteFile, WriteRefused
 from cachegraph.store.remote.per_process import PerProcess
 
 _PREFIX = "cachegraph:"
@@ -39,19 +39,14 @@ class RedisFiles:
 
     def read(self, name: str, most: int) -> bytes:
         """Return the content of a file. Raises FileNotFoundError, and Oversized above `most` bytes."""
-        with self._errors():
-            asked = self._client.get().pipeline(transaction=True)
-            length, exists, content = (
-                asked.strlen(_PREFIX + name)
-                .exists(_PREFIX + name)
-                .getrange(_PREFIX + name, 0, most)
-                .execute()
-            )
+        content, length, exists = self._found(name, most, at_once=False)
+        if exists and not content:  # an empty file, or one that came or went meanwhile
+            content, length, exists = self._found(name, most, at_once=True)
         if not exists:
             raise FileNotFoundError(errno.ENOENT, "no such key", f"{self.location} {name}")
-        if length > most:
+        if len(content) > most:
             raise Oversized(f"{self.location} {name}", length, most)
-        return bytes(content)
+        return content
 
     def write(self, name: str, content: bytes) -> None:
         """Create or replace a file in one step."""
@@ -100,6 +95,17 @@ class RedisFiles:
         if client is not None:
             client.close()
 
+    def _found(self, name: str, most: int, at_once: bool) -> tuple[bytes, int, bool]:
+        """Return the first `most` + 1 bytes of a file, its length, and whether there is one.
+
+        Asked `at_once`, all three are of one moment, which a Redis that is full refuses.
+        """
+        with self._errors():
+            asked = self._client.get().pipeline(transaction=at_once)
+            asked.getrange(_PREFIX + name, 0, most).strlen(_PREFIX + name).exists(_PREFIX + name)
+            content, length, exists = asked.execute()
+        return bytes(content), int(length), bool(exists) or bool(content)
+
     def _note_lease(self, asked: Any, name: str) -> Any:
         """Add to the requests `asked` those that put a lease into the set of its key; return `asked`."""
         place = _lease_of(name)
@@ -112,7 +118,7 @@ class RedisFiles:
     def _leases(self, prefix: str, now: float) -> Iterator[RemoteFile]:
         client = self._client.get()
         names = [name.decode() for name in client.smembers(_LEASES_PREFIX + _lease_of(prefix))]
-        asked = client.pipeline(transaction=True)
+        asked = client.pipeline(transaction=False)
         for name in names:
             asked.exists(_PREFIX + name).strlen(_PREFIX + name)
         found = iter(asked.execute())
@@ -132,6 +138,8 @@ class RedisFiles:
 
         try:
             yield
+        except redis.ResponseError as error:  # of all that is asked, it refuses only what writes
+            raise WriteRefused(self.location, f"{type(error).__name__}: {error}") from error
         except redis.RedisError as error:
             raise RemoteError(self.location, f"{type(error).__name__}: {error}") from error
 

@@ -15,11 +15,13 @@ from urllib.parse import unquote, urlsplit
 
 from cachegraph.remote_url import RemoteURL
 from cachegraph.store.files import Oversized
-from cachegraph.store.remote.files import RemoteError, RemoteFile
+from cachegraph.store.remote.files import RemoteError, RemoteFile, WriteRefused
 from cachegraph.store.remote.per_process import PerProcess
 
 _MISSING = frozenset({"NoSuchKey", "404", "NotFound"})
 _CHUNK = 1 << 18
+_REFUSALS = frozenset({403, 405, 413, 507})
+"""Forbidden, no such method, too large, no space: statuses of an answer."""
 _EXISTS = frozenset({"PreconditionFailed", "ConditionalRequestConflict"})
 
 
@@ -117,6 +119,7 @@ class S3Files:
                 raise FileNotFoundError(errno.ENOENT, "no such object", f"{self.location}/{name}") from None
             if code in _EXISTS:
                 raise FileExistsError(errno.EEXIST, "it exists", f"{self.location}/{name}") from None
-            raise RemoteError(self.location, str(error)) from error
+            status = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode")
+            raise (WriteRefused if status in _REFUSALS else RemoteError)(self.location, str(error)) from error
         except BotoCoreError as error:
             raise RemoteError(self.location, str(error)) from error

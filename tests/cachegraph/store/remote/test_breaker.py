@@ -8,7 +8,7 @@ import pytest
 
 from cachegraph.store.files import Oversized
 from cachegraph.store.remote.breaker import FIRST_PAUSE, LONGEST_PAUSE, Breaker, LeftAlone
-from cachegraph.store.remote.files import RemoteError, RemoteFile
+from cachegraph.store.remote.files import RemoteError, RemoteFile, WriteRefused
 
 
 class Scripted:
@@ -26,9 +26,11 @@ class Scripted:
         return self.answer()
 
     def write(self, name: str, content: bytes) -> None:
-        raise AssertionError("no test writes")
+        self.answer()
 
-    create = write
+    def create(self, name: str, content: bytes) -> bool:
+        return bool(self.answer())
+
     remove = read
 
     def listed(self, prefix: str) -> Iterator[RemoteFile]:
@@ -88,3 +90,32 @@ def test_a_failed_listing_counts_as_well(now: list[float]) -> None:
     with pytest.raises(LeftAlone):
         breaker.read("name", 1)
     assert files.asked == 0
+
+
+def test_a_server_that_refuses_to_write_is_read_and_not_written_until_the_pause_is_over(
+    now: list[float], caplog: pytest.LogCaptureFixture
+) -> None:
+    files = Scripted()
+    breaker = Breaker(files, lambda: now[0])  # type: ignore[arg-type]
+    for change in (lambda: breaker.write("name", b""), lambda: breaker.create("name", b"")):
+        files.answer = failing(WriteRefused(files.location, "it is full"))
+        with pytest.raises(WriteRefused):
+            change()
+        files.answer = lambda: b"content"
+        assert breaker.read("name", 1) == b"content"
+        with pytest.raises(LeftAlone, match=r"because it refused to write \(it is full\)"):
+            change()
+        now[0] += LONGEST_PAUSE
+        change()
+    said = [record.message for record in caplog.records if record.levelname == "WARNING"]
+    assert said == ["scripted://server refused to write (it is full); it is only read for 30 s. Logged once."]
+
+
+def test_a_server_that_refuses_to_be_read_is_left_alone(now: list[float]) -> None:
+    files = Scripted()
+    breaker = Breaker(files, lambda: now[0])  # type: ignore[arg-type]
+    files.answer = failing(WriteRefused(files.location, "not yours"))
+    with pytest.raises(WriteRefused):
+        breaker.read("name", 1)
+    with pytest.raises(LeftAlone, match="because it failed"):
+        breaker.read("name", 1)
