@@ -8,7 +8,7 @@
     bundle:/PATH                        a bundle (`cachegraph export`), read only; spaces are %20
 
 Every URL takes ?write=no (read only) and ?timeout=SECONDS, the longest wait for one answer (default 5).
-All other options belong to the server's own URL.
+All other options belong to the server's own URL; those of Redis and PostgreSQL have some.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from cachegraph.units import parse_duration
 READ_ONLY = frozenset({"http", "https", "bundle"})
 SCHEMES = ("s3", "redis", "rediss", "postgresql", "https", "http", "bundle")
 TIMEOUT = 5.0
+_WITHOUT_OPTIONS = READ_ONLY | {"s3"}
 _YES_NO = {"yes": True, "no": False}
 
 
@@ -48,6 +49,8 @@ class RemoteURL(NamedTuple):
                 raise ValueError("bundle needs an absolute path: bundle:/PATH")
         elif not split.hostname:
             raise ValueError(f"{split.scheme} needs a host")
+        elif split.username is not None and split.scheme in _WITHOUT_OPTIONS:
+            raise ValueError(f"{split.scheme} takes no user and no password")
         split.port  # noqa: B018 (raises ValueError for a port that is none)
         options = dict(parse_qsl(split.query, keep_blank_values=True))
         may_write = _YES_NO.get(options.pop("write", "yes"))
@@ -63,6 +66,8 @@ class RemoteURL(NamedTuple):
         )
         content = options.pop("content", None) if split.scheme == "postgresql" else None
         bucket = None if content is None else cls._bucket(content)._replace(timeout=timeout)
+        if options and split.scheme in _WITHOUT_OPTIONS:
+            raise ValueError(f"{split.scheme} takes no option {min(options)!r}; it takes write and timeout")
         left = urlunsplit(split._replace(query=urlencode(options)))
         return cls(split.scheme, left, may_write and split.scheme not in READ_ONLY, timeout, ttl, bucket)
 
