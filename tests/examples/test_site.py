@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shlex
@@ -17,9 +18,17 @@ import pytest
 import yaml
 from click.testing import CliRunner
 
+from cachegraph.cache import Cache
 from cachegraph.cli.app import app
 from cachegraph.declared_settings import SETTINGS
-from cachegraph.settings import current_settings
+from cachegraph.key import CacheKey
+from cachegraph.remote_url import RemoteURL
+from cachegraph.settings import Settings, current_settings
+from cachegraph.store.entry import Artifact, Hit, Miss
+from cachegraph.store.remote.files import WriteRefused
+from cachegraph.store.remote.opening import open_files
+from tests.cachegraph.store.remote.servers import SERVERS, missing
+from tests.cachegraph.store.signers import signing_key
 from tests.tools.programs import load_program
 
 SITE = Path(__file__).resolve().parents[2] / "examples" / "site"
@@ -187,6 +196,78 @@ def test_the_hub_gives_every_server_the_shared_directory() -> None:
     code = compile((SITE / "jupyterhub_config.py").read_text(), "jupyterhub_config.py", "exec")
     exec(code, {"get_config": lambda: hub})
     assert hub.Spawner.environment["CACHEGRAPH_SHARED_DIR"] == "/srv/cachegraph"
+
+
+KEYS = [CacheKey.build("kernel", {"scheme": b"site", "graph": bytes((n,))}) for n in range(2)]
+STORED = Artifact(b"payload", {"code": bytes(100_000)})
+
+
+def rights(tmp_path: Path, writing: str, reading: str) -> None:
+    """Check that a writer builds by a lease and stores, and that a reader finds it and is refused."""
+    signing_key()
+    writer, reader = open_files(RemoteURL.of(writing)), open_files(RemoteURL.of(reading))
+    cache = Cache(Settings(tmp_path / "1", "readwrite", "compile", remotes=(RemoteURL.of(writing),)))
+    assert cache.get_or_build(KEYS[0], lambda: STORED, lambda payload: payload).value == b"payload"
+    cache.flush()
+    assert {file.name[:5] for file in writer.listed("v1/")} == {"v1/e/", "v1/b/", "v1/u/"}
+    found = Cache(
+        Settings(tmp_path / "2", "readwrite", "compile", remotes=(RemoteURL.of(f"{reading}?write=no"),))
+    )
+    assert isinstance(found.lookup(KEYS[0]), Hit)
+    assert isinstance(found.lookup(KEYS[1]), Miss)
+    with pytest.raises(WriteRefused):
+        reader.write("v1/b/ab/file", b"content")
+    assert sorted(reader.listed("v1/"))[0].name.startswith("v1/b/")
+
+
+def test_the_accounts_of_postgresql_suffice_and_readers_write_nothing(tmp_path: Path) -> None:
+    if missing("postgresql"):
+        pytest.skip("postgresql is not installed")
+    import psycopg
+
+    with SERVERS["postgresql"]() as server, psycopg.connect(server.url, autocommit=True) as owner:
+        owner.execute((SITE / "postgresql.sql").read_text())
+        urls = [server.url.replace("postgres@", f"cachegraph_{role}@") for role in ("writer", "reader")]
+        rights(tmp_path, *urls)
+        files = open_files(RemoteURL.of(server.url))
+        files.write("v1/r/list", b"")
+        files.write("v1/e/ab/old", b"")
+        owner.execute(
+            "UPDATE cachegraph_file SET written = now() - interval '91 days' WHERE name ~ 'list|old'"
+        )
+        before = {file.name for file in files.listed("")}
+        owner.execute((SITE / "postgresql-prune.sql").read_text())
+        assert before - {file.name for file in files.listed("")} == {"v1/e/ab/old"}
+
+
+def test_the_accounts_of_redis_suffice_and_readers_write_nothing(tmp_path: Path) -> None:
+    if missing("redis"):
+        pytest.skip("redis is not installed")
+    import redis
+
+    with SERVERS["redis"]() as server:
+        owner = redis.Redis.from_url(server.url)
+        for line in (SITE / "redis-users.acl").read_text().splitlines():
+            owner.execute_command("ACL", "SETUSER", *line.split()[1:])
+        users = ("cachegraph-writer", "cachegraph-reader")
+        rights(tmp_path, *(server.url.replace("redis://", f"redis://{user}:CHANGE-ME@") for user in users))
+
+
+def test_a_bucket_takes_the_rules_for_what_is_old_and_revocation_lists_stay(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    import boto3
+
+    rules = json.loads((SITE / "s3-lifecycle.json").read_text())
+    policy = json.loads((SITE / "s3-policy.json").read_text())
+    assert {rule["Filter"]["Prefix"] for rule in rules["Rules"]} == {f"PREFIX/v1/{kind}/" for kind in "ebu"}
+    with SERVERS["s3"]() as server:
+        for name, value in server.variables.items():
+            monkeypatch.setenv(name, value)
+        boto3.client("s3").put_bucket_lifecycle_configuration(Bucket="bucket", LifecycleConfiguration=rules)
+        boto3.client("iam", region_name="us-east-1").create_policy(
+            PolicyName="cachegraph", PolicyDocument=json.dumps(policy)
+        )
 
 
 @pytest.mark.slow
