@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from cachegraph.fingerprint.registry import register_record
 from engine.graph.props import ByProps
 from engine.graph.rewrite_query import RewriteDatabaseQuery
@@ -36,20 +38,19 @@ class Mode(ByProps):
 
     `linker` is "numba" (compiled kernels) or "numpy" (the reference implementation of each Op, in
     Python); PyTensor's "py" means "numpy", and "c", "cvm", "vm" and "c|py" mean "numba". `optimizer` is a
-    query or a name in predefined_optimizers. Refuses (ValueError) others.
+    query, a name in predefined_optimizers, or a GraphRewriter, which no cache key describes: functions that
+    it rewrites are not cached. Refuses (ValueError) others.
     """
 
     __props__ = ("linker", "optimizer")
 
-    def __init__(
-        self, linker: str = "numba", optimizer: RewriteDatabaseQuery | str | None = FAST_RUN
-    ) -> None:
+    def __init__(self, linker: str = "numba", optimizer: Any = FAST_RUN) -> None:
         if linker not in LINKERS:
             raise ValueError(f"Making a Mode: linker is {linker!r}; it must be 'numba' or 'numpy'")
-        if not isinstance(optimizer, RewriteDatabaseQuery):
+        if not isinstance(optimizer, RewriteDatabaseQuery) and not is_rewriter(optimizer):
             if optimizer not in predefined_optimizers:
                 raise ValueError(
-                    f"Making a Mode: optimizer is {optimizer!r}; it must be a query or one of "
+                    f"Making a Mode: optimizer is {optimizer!r}; it must be a query, a GraphRewriter or one of "
                     f"{', '.join(map(repr, predefined_optimizers))}"
                 )
             optimizer = predefined_optimizers[optimizer]
@@ -61,11 +62,27 @@ class Mode(ByProps):
 
     def including(self, *tags: str) -> Mode:
         """Return this mode with the rewrites of `tags` added."""
-        return Mode(self.linker, self.optimizer.including(*tags))
+        return Mode(self.linker, self._query().including(*tags))
 
     def excluding(self, *tags: str) -> Mode:
         """Return this mode without the rewrites of `tags`."""
-        return Mode(self.linker, self.optimizer.excluding(*tags))
+        return Mode(self.linker, self._query().excluding(*tags))
+
+    def _query(self) -> RewriteDatabaseQuery:
+        """Return the query of this mode. Raises TypeError if it has a rewriter."""
+        if not isinstance(self.optimizer, RewriteDatabaseQuery):
+            raise TypeError(
+                f"Changing the tags of {self!r}: its optimizer is a rewriter, which has none; make a Mode of "
+                "a query"
+            )
+        return self.optimizer
+
+
+def is_rewriter(optimizer: object) -> bool:
+    """Return True for a rewriter of graphs; its module is not loaded for this."""
+    return callable(getattr(optimizer, "add_requirements", None)) and callable(
+        getattr(optimizer, "run", None)
+    )
 
 
 register_record(Mode, Mode.__props__)

@@ -10,18 +10,16 @@ import platform
 import sys
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
 from cachegraph.errors import SourceError, Unfingerprintable
 from cachegraph.fingerprint.encoding import encode
 from cachegraph.fingerprint.source import imported_source, source_digest
 from cachegraph.key import CacheKey
 from cachegraph.toolchain import toolchain, version_or_absent
+from engine.compiling.mode import is_rewriter
 from engine.runtime.container import ABI
 from engine.runtime.target import process_level, process_triple
-
-if TYPE_CHECKING:
-    from engine.graph.rewrite_query import RewriteDatabaseQuery
 
 ENGINE_VERSION = 1
 KERNEL_VERSION = 1
@@ -58,11 +56,15 @@ def kernel_key(encoding: bytes, level: str) -> CacheKey:
     return CacheKey.build("kernel", parts)
 
 
-def describe_rewrites(query: RewriteDatabaseQuery) -> tuple[tuple[str, ...], ...]:
+def describe_rewrites(query: Any) -> tuple[tuple[str, ...], ...]:
     """Return the names that choose the rewrites; which rewrites have them follows from the engine's source.
 
-    Raises Unfingerprintable if somebody else registered rewrites: no key describes their source.
+    Raises Unfingerprintable for a rewriter instead of a query, and if somebody else registered rewrites: no
+    key describes their source.
     """
+    if is_rewriter(query):
+        advice = "no key describes a rewriter; give a query as optimizer to have functions cached"
+        raise Unfingerprintable(f"rewriter {query}", advice, ("rewrites", "optimizer"))
     # Before anything imports the pipeline nobody can have registered a rewrite.
     optdb = getattr(sys.modules.get("engine.rewriting.pipeline"), "optdb", None)
     foreign = optdb.foreign() if optdb is not None else []

@@ -19,6 +19,12 @@ if TYPE_CHECKING:
     )
     from engine.rewriting.equilibrium import EquilibriumGraphRewriter, NodeProcessingGraphRewriter
     from engine.rewriting.merge import MergeOptimizer
+    from engine.rewriting.passes.draws import (
+        local_dimshuffle_rv_lift,
+        local_rv_size_lift,
+        local_subtensor_rv_lift,
+        sidestep_unused_rng_consumer,
+    )
     from engine.rewriting.patterns import PatternNodeRewriter
     from engine.rewriting.pipeline import DEFAULT_QUERY, describe, optdb, rewrite_graph, run_pipeline
     from engine.rewriting.rewriters import (
@@ -30,6 +36,7 @@ if TYPE_CHECKING:
         graph_rewriter,
         node_rewriter,
     )
+    from engine.rewriting.shape_feature import ShapeFeature, ShapeOptimizer
     from engine.rewriting.unification import LiteralString, OpPattern
     from engine.rewriting.walking import (
         SequentialNodeRewriter,
@@ -52,6 +59,12 @@ _MODULES = {
     "LiteralString": "unification",
     "OpPattern": "unification",
     "PatternNodeRewriter": "patterns",
+    "local_dimshuffle_rv_lift": "passes.draws",
+    "local_rv_size_lift": "passes.draws",
+    "local_subtensor_rv_lift": "passes.draws",
+    "sidestep_unused_rng_consumer": "passes.draws",
+    "ShapeFeature": "shape_feature",
+    "ShapeOptimizer": "shape_feature",
     "DEFAULT_QUERY": "pipeline",
     "describe": "pipeline",
     "optdb": "pipeline",
@@ -95,6 +108,8 @@ __all__ = [
     "SequenceDB",
     "SequentialGraphRewriter",
     "SequentialNodeRewriter",
+    "ShapeFeature",
+    "ShapeOptimizer",
     "SubstitutionNodeRewriter",
     "TopoDB",
     "WalkingGraphRewriter",
@@ -102,11 +117,15 @@ __all__ = [
     "dfs_rewriter",
     "graph_rewriter",
     "in2out",
+    "local_dimshuffle_rv_lift",
+    "local_rv_size_lift",
+    "local_subtensor_rv_lift",
     "node_rewriter",
     "optdb",
     "out2in",
     "rewrite_graph",
     "run_pipeline",
+    "sidestep_unused_rng_consumer",
     "walking_rewriter",
 ]
 

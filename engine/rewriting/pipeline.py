@@ -158,9 +158,12 @@ def describe(query: RewriteDatabaseQuery = DEFAULT_QUERY) -> Description:
 
 
 def run_pipeline(
-    fgraph: FunctionGraph, query: RewriteDatabaseQuery = DEFAULT_QUERY, graphs: GraphStore | None = None
+    fgraph: FunctionGraph,
+    query: RewriteDatabaseQuery | GraphRewriter = DEFAULT_QUERY,
+    graphs: GraphStore | None = None,
 ) -> RewriteReport:
-    """Rewrite `fgraph` in place by the rewrites that `query` chooses; return counts and times.
+    """Rewrite `fgraph` in place by the rewrites that `query` chooses, or by a rewriter of a user's; return
+    counts and times.
 
     Types, broadcasting and, except for rounding, values stay. Equal graphs become equal graphs, in every
     process. Optimized inner graphs are looked up and kept in `graphs`. No input of `fgraph` is overwritten,
@@ -168,8 +171,11 @@ def run_pipeline(
     input already.
     """
     report = RewriteReport()
-    rewriter = optdb.query(query)
-    inner = InnerGraphs(rewriter, graphs, optdb.query(query.requiring("inplace")))
+    if isinstance(query, GraphRewriter):
+        rewriter, inner = query, InnerGraphs(query)
+    else:
+        rewriter = optdb.query(query)
+        inner = InnerGraphs(rewriter, graphs, optdb.query(query.requiring("inplace")))
     fgraph.attach_feature(Supervisor(fgraph.inputs))
     fgraph.validate()
     fgraph.attach_feature(inner)

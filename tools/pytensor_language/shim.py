@@ -73,6 +73,7 @@ ENGINE: dict[str, tuple[str, ...]] = {
     ),
     # The same words have other meanings here: gamma, choice, norm.
     "pytensor.tensor.random": ("engine.random", "engine.random.", "engine.tensor.none_type"),
+    "pytensor.tensor.random.rewriting": ("engine.rewriting.passes.draws",),
     "pytensor.tensor.special": ("engine.tensor.special", "engine.inner.special"),
     "pytensor.tensor.signal": ("engine.tensor.signal",),
     "pytensor.tensor.einsum": ("engine.inner.einsum",),

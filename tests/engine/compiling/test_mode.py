@@ -10,6 +10,7 @@ import pytest
 import engine
 import engine.tensor as pt
 from engine.compiling.mode import MODES, Mode, get_mode, predefined_optimizers
+from engine.rewriting import EquilibriumGraphRewriter, MergeOptimizer, node_rewriter
 
 pytestmark = pytest.mark.usefixtures("kernels_once")
 
@@ -74,3 +75,27 @@ def test_pytensors_names_of_optimizers_are_choices_of_rewrites():
         assert Mode("numpy", name).optimizer is query
     assert "inplace" in predefined_optimizers["o3"].exclude
     assert "fusion" in predefined_optimizers["o2"].include
+
+
+def test_a_rewriter_is_an_optimizer_and_its_functions_are_not_cached():
+    x = pt.vector("x")
+
+    @node_rewriter([pt.exp(x).owner.op])
+    def exp_to_sin(fgraph, node):
+        return [pt.sin(node.inputs[0])]
+
+    for linker in ("numba", "numpy"):
+        mode = Mode(linker, EquilibriumGraphRewriter([exp_to_sin]))
+        f = engine.function([x], pt.exp(x) + 0, mode=mode)
+        assert np.array_equal(f([1.0]), np.sin([1.0]))
+        assert f.cache_info.outcome == "bypass"
+        assert "add" in engine.dprint(f, file="str")  # nothing else is rewritten
+    with pytest.raises(TypeError, match="its optimizer is a rewriter"):
+        mode.including("fusion")
+
+
+def test_a_rewriter_sees_the_loops_of_a_function_as_they_are_written():
+    x = pt.vector("x")
+    total = engine.scan(lambda each, so_far: so_far + each, [x], [pt.zeros(())], return_updates=False)[-1]
+    f = engine.function([x], total, mode=Mode("numba", MergeOptimizer()))
+    assert f([1.0, 2.0, 4.0]) == 7.0
