@@ -137,10 +137,16 @@ def evaluated(variable: Any, values: Mapping[Any, Any] | None = None, **options:
     """Return the value of `variable`, given `values` of inputs, by variable or by name. `options` are those
     of `function`.
 
-    Raises ValueError for a name that no variable of the graph has, or more than one.
+    Raises ValueError for a name that no variable of the graph has, unless unused inputs are ignored, or more
+    than one.
     """
-    given = {_named(variable, key): value for key, value in (values or {}).items()}
     options.setdefault("on_unused_input", "warn")
+    ignores = options["on_unused_input"] == "ignore"
+    given = {
+        _named(variable, key): value
+        for key, value in (values or {}).items()
+        if not (ignores and isinstance(key, str) and not get_var_by_name([variable], key))
+    }
     return function(list(given), variable, **options)(*given.values())
 
 

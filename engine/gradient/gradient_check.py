@@ -16,6 +16,8 @@ from engine.scalar.promotion import INEXACT
 
 Evaluator = Callable[[Sequence[np.ndarray]], Sequence[np.ndarray]]
 _TOLERANCE = {"float64": 1e-6, "float32": 2e-2}
+_MANY = 1000
+"""More evaluations than this are worth a compilation."""
 
 
 def verify_grad(
@@ -35,7 +37,8 @@ def verify_grad(
 
     The cost is the sum of the result with random weights, drawn `n_tests` times from `rng`. The step of
     the differences is `eps`, by default the cube root of the machine epsilon of the coarsest dtype.
-    With a `mode` both are compiled in it; without, the reference implementations compute them. With
+    With a `mode` both are compiled in it; without, the reference implementations compute them, or, if there
+    are many elements, a function compiled with few rewrites. With
     `cast_to_output_type` and an `out_type` the result is cast to that dtype; `no_debug_ref` is PyTensor's and
     decides nothing.
     Raises GradientError for a difference above `abs_tol` plus `rel_tol` times the larger of both values
@@ -52,6 +55,8 @@ def verify_grad(
         output = engine.tensor.cast(output, out_type)
     weights = output.type.clone(shape=(None,) * output.type.ndim).make_variable()
     gradients = grad(engine.tensor.sum(output * weights), variables, disconnected_inputs="ignore")
+    if mode is None and 2 * n_tests * sum(array.size for array in arrays) > _MANY:
+        mode = "FAST_COMPILE"
     value = _evaluator(variables, [output], mode)
     slopes = _evaluator([*variables, weights], gradients, mode)
     shape = value(arrays)[0].shape

@@ -23,6 +23,7 @@ from engine.graph.user_ops import is_user_op
 from engine.graph.variables import Constant, Variable
 from engine.scalar.promotion import COMPLEX, DISCRETE, INEXACT
 from engine.scalar.type import ScalarType
+from engine.tensor.checks import specify_shape
 from engine.tensor.conversion import as_tensor_variable, number
 from engine.tensor.creation import zeros_like
 from engine.tensor.elemwise import as_gradient
@@ -88,7 +89,8 @@ def grad(
     if cost is not None:
         cotangents.setdefault(cost, _of_cost(cost, targets))
     answers = (disconnected_inputs, return_disconnected)
-    gradients = _gradients(cotangents, targets, frozenset(known_grads or ()), consider_constant, answers)
+    found = _gradients(cotangents, targets, frozenset(known_grads or ()), consider_constant, answers)
+    gradients = [_with_lengths(gradient, target) for gradient, target in zip(found, targets, strict=True)]
     if add_names and cost is not None and cost.name is not None:
         _name(gradients, cost, targets)
     return gradients[0] if isinstance(wrt, Variable) else gradients
@@ -108,6 +110,18 @@ def _known(gradient: Any, variable: Variable) -> Any:
             f"Taking a gradient: that known for {variable} is not defined; {gradient.type.why_null}", None
         )
     return None if isinstance(gradient.type, DisconnectedType) else gradient
+
+
+def _with_lengths(gradient: Any, target: Any) -> Any:
+    """Return `gradient` with the static lengths of `target`, which a product with an axis of unknown length
+    loses."""
+    if not isinstance(target.type, TensorType) or not isinstance(getattr(gradient, "type", None), TensorType):
+        return gradient
+    lengths = [
+        due if found is None else None
+        for due, found in zip(target.type.shape, gradient.type.shape, strict=True)
+    ]
+    return gradient if lengths.count(None) == len(lengths) else specify_shape(gradient, lengths)
 
 
 def _name(gradients: Sequence[Any], cost: Variable, targets: Sequence[Variable]) -> None:

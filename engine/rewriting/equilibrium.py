@@ -211,7 +211,7 @@ def replace_outputs(fgraph: FunctionGraph, node: Apply, replacements: Any, reaso
     """Replace the outputs of `node` by `replacements`; return True if that changes anything.
 
     Refuse (ValueError, TypeError) a wrong number of replacements, one of another type, and None for an
-    output in use.
+    output in use; and (InconsistencyError), in a graph that knows its destroyers, what cannot be ordered.
     """
     if isinstance(replacements, Mapping):
         found = dict(replacements)
@@ -227,7 +227,11 @@ def replace_outputs(fgraph: FunctionGraph, node: Apply, replacements: Any, reaso
     used = [old for old, new in pairs if new is None and fgraph.clients[old]]
     if used:
         raise ValueError(f"Rewriting {node} by {reason}: nothing replaces {used[0]}, which is used")
-    fgraph.replace_all([(old, new) for old, new in pairs if new is not None], reason)
+    wanted = [(old, new) for old, new in pairs if new is not None]
+    if hasattr(fgraph, "destroyers"):
+        fgraph.replace_all_validate(wanted, reason)
+    else:
+        fgraph.replace_all(wanted, reason)
     return bool(pairs)
 
 

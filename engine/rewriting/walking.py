@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any, Literal
 
 from engine.graph import Apply, FunctionGraph, Op
-from engine.graph.traversal import apply_ancestors
+from engine.graph.traversal import apply_ancestors, io_toposort
 from engine.rewriting.equilibrium import (
     Affected,
     FailureCallback,
@@ -48,7 +48,7 @@ class WalkingGraphRewriter(NodeProcessingGraphRewriter):
     def _order(self, fgraph: FunctionGraph) -> Sequence[Apply]:
         if self.order == "dfs":
             return list(apply_ancestors(fgraph.outputs))
-        nodes = fgraph.toposort()
+        nodes = io_toposort(fgraph.inputs, fgraph.outputs)  # also of a graph that overwrites too early
         return nodes if self.order == "in_to_out" else nodes[::-1]
 
 

@@ -193,12 +193,17 @@ class TensorType(Type):
         return TensorVariable(self, None, None, name)
 
     def __call__(self, name: str | None = None, dtype: Any = None, shape: Any = None) -> TensorVariable:
-        """Return a new variable, of this type unless another `dtype` or `shape` is given."""
+        """Return a new variable, of this type unless another `dtype` or `shape` is given.
+
+        Raises ValueError for a shape that does not have the lengths that this type knows.
+        """
         if dtype is None and shape is None:
             return self.make_variable(name)
         lengths = self.shape if shape is None else static_shape(shape)
         if len(lengths) != self.ndim:
             raise ValueError(f"Making {name}: {self.ndim} lengths are needed, shape {lengths} was given")
+        if any(known not in (None, given) for known, given in zip(self.shape, lengths, strict=True)):
+            raise ValueError(f"Making {name}: {self} knows its lengths, shape {lengths} has others")
         return tensor_type(check_dtype(dtype or self.dtype), lengths).make_variable(name)
 
     def clone(

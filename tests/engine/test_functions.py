@@ -721,3 +721,10 @@ def test_updates_and_givens_that_are_no_pairs_are_refused(x, pairs):
         function([x], x, updates=pairs)
     with pytest.raises(TypeError, match=r"Making a function: givens has .*; give a dictionary, or pairs"):
         function([x], x, givens=pairs)
+
+
+def test_eval_ignores_names_that_are_not_needed_if_it_is_told_to():
+    x = pt.vector("x")
+    assert (x + 1).eval({"x": [1.0], "y": 2.0}, on_unused_input="ignore") == [2.0]
+    with pytest.raises(ValueError, match="y not found in graph"):
+        (x + 1).eval({"x": [1.0], "y": 2.0})

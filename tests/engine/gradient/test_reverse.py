@@ -352,3 +352,10 @@ def test_an_undefined_gradient_is_no_output_of_a_function():
     for outputs in (undefined, [undefined]):
         with pytest.raises(TypeError, match="is not implemented: nobody has"):
             engine.function([x], outputs)
+
+
+def test_a_gradient_has_the_static_lengths_of_its_variable():
+    x, y = pt.tensor("x", shape=(1,)), pt.vector("y")
+    found = engine.grad(pt.dot(x, y), x)
+    assert found.type.shape == (1,)
+    assert found.eval({y: [3.0], x: [2.0]}) == [3.0]

@@ -1,11 +1,12 @@
 """Rewriters that visit each node once, and combinations of node rewriters."""
 
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
 import engine.tensor as pt
-from engine.graph import FunctionGraph
+from engine.errors import InconsistencyError
+from engine.graph import Apply, DestroyHandler, FunctionGraph, Op
 from engine.rewriting import (
     GraphRewriter,
     SequentialGraphRewriter,
@@ -137,3 +138,45 @@ def test_a_users_rewriter_of_graphs_implements_apply():
     assert "cos" in [str(node.op) for node in fgraph.toposort()]
     with pytest.raises(NotImplementedError, match="must implement apply"):
         GraphRewriter().rewrite(fgraph)
+
+
+def test_a_replacement_that_overwrites_too_early_is_undone_and_reported():
+    y = pt.dvector("y")
+    failures = []
+
+    @node_rewriter([pt.add(x, y).owner.op])
+    def inplace(fgraph: FunctionGraph, node: Any) -> Any:
+        return [overwrite(*node.inputs)]
+
+    overwrite = _Overwrite()
+    first, second = pt.add(x, y), pt.add(pt.exp(x), x)
+    fgraph = FunctionGraph([x, y], [first, second])
+    fgraph.attach_feature(DestroyHandler())
+    rewriter = in2out(inplace, failure_callback=lambda error, *_: failures.append(error))
+    rewriter.rewrite(fgraph)
+    assert fgraph.consistent()
+    assert sum(node.op == overwrite for node in fgraph.apply_nodes) == 2  # exp(x) is nobody else's
+    fgraph = FunctionGraph([x, y], [pt.add(x, y), pt.add(x, x)])
+    fgraph.attach_feature(DestroyHandler())
+    rewriter.rewrite(fgraph)
+    assert fgraph.consistent()
+    assert len(failures) == 1
+    assert isinstance(failures[0], InconsistencyError)
+
+
+def test_a_walk_repairs_a_graph_that_cannot_be_ordered():
+    fgraph = FunctionGraph([x], [pt.dot(_Overwrite()(x, pt.exp(x)), x)])
+    fgraph.attach_feature(DestroyHandler())
+    assert not fgraph.consistent()
+    in2out(SubstitutionNodeRewriter(_Overwrite(), pt.add(x, x).owner.op)).rewrite(fgraph)
+    assert fgraph.consistent()
+
+
+class _Overwrite(Op):
+    """A sum in the place of its first operand."""
+
+    __props__ = ()
+    destroy_map: ClassVar[dict[int, list[int]]] = {0: [0]}
+
+    def make_node(self, *inputs: Any) -> Apply:
+        return Apply(self, inputs, [inputs[0].type.make_variable()])

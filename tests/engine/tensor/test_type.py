@@ -274,3 +274,10 @@ def test_values_are_equal_in_dtype_shape_and_elements():
     assert not equal(np.array([1.0]), np.array([1], "float32"))
     assert not equal(np.array([1.0]), np.array([[1.0]]))
     assert not equal(np.array([1.0]), np.array([1.0 + 1e-15]))
+
+
+@pytest.mark.parametrize("shape", [(4, 5), (None, 5), (3, 5, None)])
+def test_a_variable_of_a_type_keeps_the_lengths_that_the_type_knows(shape):
+    with pytest.raises(ValueError, match="lengths"):
+        pt.tensor(shape=(3, None)).type(shape=shape)
+    assert pt.tensor(shape=(3, None)).type(shape=(3, 5)).type.shape == (3, 5)
