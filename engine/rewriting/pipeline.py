@@ -54,6 +54,8 @@ CANONICALIZE: tuple[NodeRewriter, ...] = (
     local_useless_blockwise,
     checks.local_remove_useless_assert,
     checks.local_specify_shape_known,
+    checks.local_merge_consecutive_specify_shape,
+    checks.local_lift_specify_shape_elemwise,
     constant_folding,
     shapes.local_shape_i,
     shapes.local_subtensor_make_vector,
@@ -62,6 +64,7 @@ CANONICALIZE: tuple[NodeRewriter, ...] = (
     axes.local_dimshuffle,
     axes.local_useless_reshape,
     axes.local_reshape_of_reshape,
+    axes.local_reshape_to_dimshuffle,
     axes.local_useless_subtensor,
     slices.local_reverse_twice,
     whole_slices.local_useless_slice,
@@ -116,10 +119,9 @@ def _registered() -> SequenceDB:
         local_replace_op.name, local_replace_op, "fast_run", "fast_compile", use_db_name_as_tag=False
     )
     for tag, rewriters in (("canonicalize", CANONICALIZE), ("stabilize", STABILIZE)):
+        tags = ("fast_run", "fast_compile", tag, "specialize")  # what PyTensor specializes, runs here at once
         for rewriter in rewriters:
-            canonicalize.register(
-                rewriter.name, rewriter, "fast_run", "fast_compile", tag, use_db_name_as_tag=False
-            )
+            canonicalize.register(rewriter.name, rewriter, *tags, use_db_name_as_tag=False)
     database = SequenceDB("optdb")
     database.register("inline_graphs", InlineGraphs(), "fast_run", "fast_compile", position=-4)
     drain = DrainSpecifyAssumptions()

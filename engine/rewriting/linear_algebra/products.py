@@ -22,6 +22,8 @@ from engine.rewriting.linear_algebra.core_rewriter import (
 )
 from engine.rewriting.rewriters import node_rewriter
 from engine.scalar import mul as scalar_mul
+from engine.tensor.checks import specify_shape
+from engine.tensor.conversion import number
 from engine.tensor.creation import alloc
 from engine.tensor.diagonals import Eye, eye
 from engine.tensor.elemwise import DimShuffle, Elemwise, dimshuffle, elemwise
@@ -131,16 +133,37 @@ def orthogonal_dot_transpose_to_eye(fgraph: FunctionGraph, node: Apply) -> Any:
 
 @core_rewriter(Dot)
 def dot_of_diagonal(fgraph: FunctionGraph, node: Apply) -> Any:
-    """diag(d) @ A -> the rows of A, multiplied by the elements of d; A @ diag(d) -> the columns."""
+    """diag(d) @ A -> the rows of A, multiplied by the elements of d; A @ diag(d) -> the columns.
+
+    The lengths that the product compares are compared still: an axis of length 1 does not broadcast.
+    """
     factors = factors_of(node.outputs[0])
     if factors is None:
         return None
     left, right = map(unbatched, factors)
     if node_by(left, AllocDiag, Eye) and check_assumption(fgraph, left, DIAGONAL):
-        return factors[1] if is_identity(left) else mul(expand_dims(main_diagonal(left), -1), factors[1])
+        return _scaled(factors[1], -2, left)
     if node_by(right, AllocDiag, Eye) and check_assumption(fgraph, right, DIAGONAL):
-        return factors[0] if is_identity(right) else mul(factors[0], expand_dims(main_diagonal(right), -2))
+        return _scaled(factors[0], -1, right)
     return None
+
+
+def _scaled(x: Any, axis: int, diagonal: Any) -> Any:
+    """Return `x` multiplied along `axis` by the elements of the matrix `diagonal`."""
+    known = tensor_type_of(diagonal).shape[-1], tensor_type_of(x).shape[axis]
+    if is_identity(diagonal):
+        return _of_length(x, axis, node_by(diagonal, Eye).inputs[0])
+    elements = main_diagonal(diagonal)
+    if known[0] != 1 and known[1] == 1:
+        elements = _of_length(elements, -1, number(1, "int64"))
+    if known[0] == 1 and known[1] != 1:
+        x = _of_length(x, axis, number(1, "int64"))
+    factor = expand_dims(elements, -3 - axis)
+    return mul(factor, x) if axis == -2 else mul(x, factor)
+
+
+def _of_length(x: Any, axis: int, length: Any) -> Any:
+    return specify_shape(x, [*[None] * (x.type.ndim + axis), length, *[None] * (-1 - axis)])
 
 
 @node_rewriter([DimShuffle])

@@ -25,13 +25,13 @@ def local_useless_reshape(fgraph: FunctionGraph, node: Apply) -> list[Variable] 
     x, *lengths = node.inputs
     if tensor_type_of(x).ndim != len(lengths) or not node.outputs[0].type.is_super(x.type):
         return None
-    unknown = [axis for axis, length in enumerate(lengths) if not _is_length(length, x, axis)]
+    unknown = [axis for axis, length in enumerate(lengths) if not is_length(length, x, axis)]
     if not unknown or (len(unknown) == 1 and scalar_value(lengths[unknown[0]]) == -1):
         return [x]
     return None
 
 
-def _is_length(length: Variable, x: Variable, axis: int) -> bool:
+def is_length(length: Variable, x: Variable, axis: int) -> bool:
     """Return True if `length` is the length of `x` along `axis`."""
     known = tensor_type_of(x).shape[axis]
     if known is not None:
@@ -47,6 +47,23 @@ def local_reshape_of_reshape(fgraph: FunctionGraph, node: Apply) -> list[Variabl
     if inner is None or not isinstance(inner.op, Reshape):
         return None
     result = node.op.make_node(inner.inputs[0], *node.inputs[1:]).outputs[0]
+    return [result] if node.outputs[0].type.is_super(result.type) else None
+
+
+@node_rewriter([Reshape])
+def local_reshape_to_dimshuffle(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
+    """reshape(x, (1, n, 1)) -> dimshuffle(x, "x", 0, "x"), if only axes of length 1 come and go."""
+    x, *lengths = node.inputs
+    axes = [axis for axis, length in enumerate(tensor_type_of(x).shape) if length != 1]
+    places = [place for place, length in enumerate(lengths) if scalar_value(length) != 1]
+    if len(axes) != len(places):
+        return None
+    pairs = list(zip(axes, places, strict=True))
+    unknown = [place for axis, place in pairs if not is_length(lengths[place], x, axis)]
+    if unknown and (len(unknown) > 1 or scalar_value(lengths[unknown[0]]) != -1):
+        return None
+    sources: dict[int, int] = {place: axis for axis, place in pairs}
+    result = dimshuffle(x, [sources.get(place, "x") for place in range(len(lengths))])
     return [result] if node.outputs[0].type.is_super(result.type) else None
 
 

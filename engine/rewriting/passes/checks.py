@@ -1,9 +1,11 @@
-"""Checks that are known to pass."""
+"""Checks that are known to pass, and those of lengths that are made earlier, where they part no loops."""
 
 from __future__ import annotations
 
-from engine.graph import Apply, Constant, FunctionGraph, Variable
+from engine.graph import Apply, FunctionGraph, Variable
+from engine.rewriting.passes.axes import is_length
 from engine.rewriting.rewriters import node_rewriter
+from engine.tensor import Elemwise
 from engine.tensor.checks import CheckAndRaise, SpecifyShape
 from engine.tensor.matching import scalar_value, tensor_type_of
 
@@ -20,11 +22,43 @@ def local_remove_useless_assert(fgraph: FunctionGraph, node: Apply) -> list[Vari
 
 @node_rewriter([SpecifyShape])
 def local_specify_shape_known(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
-    """specify_shape(x, lengths) -> x, if the type of x has these lengths."""
+    """specify_shape(x, lengths) -> x, if x has these lengths: by its type, or because they are its own."""
     x, *lengths = node.inputs
     assert isinstance(node.op, SpecifyShape)
-    static = tensor_type_of(x).shape
+    known = [is_length(length, x, axis) for axis, length in zip(node.op.axes, lengths, strict=True)]
+    return [x] if all(known) else None
+
+
+@node_rewriter([SpecifyShape])
+def local_lift_specify_shape_elemwise(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
+    """specify_shape(f(x, y), (n,)) -> f(specify_shape(x, (n,)), y), if nothing else uses f(x, y)."""
+    value, *lengths = node.inputs
+    source = value.owner
+    assert isinstance(node.op, SpecifyShape)
+    if source is None or not isinstance(source.op, Elemwise) or len(source.outputs) != 1:
+        return None
+    if len(fgraph.clients[value]) != 1:
+        return None
+    inputs = list(source.inputs)
     for axis, length in zip(node.op.axes, lengths, strict=True):
-        if not isinstance(length, Constant) or static[axis] != int(length.data):
+        places = [at for at, v in enumerate(inputs) if not tensor_type_of(v).broadcastable[axis]]
+        if not places or any(tensor_type_of(inputs[at]).shape[axis] is not None for at in places):
             return None
-    return [x]
+        inputs[places[0]] = SpecifyShape([axis]).make_node(inputs[places[0]], length).outputs[0]
+    result = source.op.make_node(*inputs).outputs[0]
+    return [result] if node.outputs[0].type.is_super(result.type) else None
+
+
+@node_rewriter([SpecifyShape])
+def local_merge_consecutive_specify_shape(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
+    """specify_shape(specify_shape(x, (n, None)), (None, m)) -> specify_shape(x, (n, m))."""
+    inner = node.inputs[0].owner
+    assert isinstance(node.op, SpecifyShape)
+    if inner is None or not isinstance(inner.op, SpecifyShape):
+        return None
+    due = dict(zip(inner.op.axes, inner.inputs[1:], strict=True))
+    for axis, length in zip(node.op.axes, node.inputs[1:], strict=True):
+        if due.setdefault(axis, length) is not length:
+            return None
+    axes = sorted(due)
+    return [SpecifyShape(axes).make_node(inner.inputs[0], *[due[axis] for axis in axes]).outputs[0]]

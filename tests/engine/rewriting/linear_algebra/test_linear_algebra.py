@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+import engine
 import engine.tensor as pt
 from engine.assumptions import AssumptionFeature, assume
 from engine.graph import FunctionGraph
@@ -268,3 +269,20 @@ def test_a_graph_without_linear_algebra_is_not_merged_and_no_feature_stays():
     assert applied == {}
     fgraph, _ = rewritten([la.inv(assume(x, diagonal=True))], [x])
     assert not any(isinstance(feature, AssumptionFeature) for feature in fgraph.features)
+
+
+@pytest.mark.parametrize(
+    "build",
+    [
+        lambda d, row: pt.diag(d) @ row,
+        lambda d, row: row.T @ pt.diag(d),
+        lambda d, row: pt.eye(d.shape[0]) @ row,
+        lambda d, row: row.T @ pt.eye(d.shape[0]),
+        lambda d, row: pt.diag(row[:, 0]) @ pt.outer(d, d),
+    ],
+)
+def test_a_product_with_a_diagonal_matrix_compares_lengths_still(build):
+    d, row = pt.vector("d"), pt.tensor("row", shape=(1, None))
+    f = engine.function([d, row], build(d, row))
+    with pytest.raises((ValueError, AssertionError)):
+        f([2.0, 3.0], [[1.0, 1.0]])

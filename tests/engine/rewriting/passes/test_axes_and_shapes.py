@@ -126,3 +126,29 @@ def test_a_shape_keeps_no_computation_alive(rewritten, build):
 def test_the_length_of_joined_tensors_is_the_sum_of_theirs(rewritten):
     x = pt.dmatrix("x")
     assert rewritten(x, pt.join(0, pt.exp(x), x).shape[0]).check_values(X).ops == ["Shape_i{i=0}", "add"]
+
+
+@pytest.mark.parametrize(
+    ("build", "order"),
+    [
+        (lambda x: pt.reshape(x, (-1, 1)), "0,x"),
+        (lambda x: pt.reshape(x, (1, pt.shape_i(x, 0), 1)), "x,0,x"),
+        (lambda x: pt.reshape(x, (1, -1)), "x,0"),
+    ],
+)
+def test_a_reshape_that_only_adds_axes_of_length_1_is_a_dimshuffle(rewritten, build, order):
+    x = pt.dvector("x")
+    assert rewritten(x, build(x)).check_values(X[0]).ops == [f"DimShuffle{{order=[{order}]}}"]
+
+
+def test_a_reshape_that_drops_axes_known_to_have_length_1_is_a_dimshuffle(rewritten):
+    x = pt.tensor("x", shape=(None, 1, 3))
+    graph = rewritten(x, pt.reshape(x, (pt.shape_i(x, 0), 3))).check_values(X[:, None])
+    assert graph.ops == ["DimShuffle{order=[0,2]}"]
+
+
+@pytest.mark.parametrize("shape", [(1, -1), (-1, 1), (2, 1, -1)])
+def test_a_reshape_of_axes_that_may_have_length_1_stays(rewritten, shape):
+    x = pt.dmatrix("x")
+    value = X[:1] if shape[0] == 1 else X[:, :1] if shape[0] == -1 else X
+    assert rewritten(x, pt.reshape(x, shape)).check_values(value).ops[-1].startswith("Reshape")

@@ -1,0 +1,61 @@
+"""Checks of lengths part no loops, and no check is lost."""
+
+import numpy as np
+import pytest
+
+import engine
+import engine.tensor as pt
+from engine.tensor.checks import SpecifyShape, specify_shape
+
+V = np.arange(5.0)
+
+
+def test_a_check_of_a_result_is_one_of_what_it_is_computed_from(rewritten):
+    x = pt.dvector("x")
+    graph = rewritten(x, specify_shape(pt.exp(x) + 1.0, (5,))).check_values(V)
+    assert graph.ops == ["SpecifyShape", "exp", "add"]
+
+
+def test_loops_around_a_check_are_one():
+    x, y = pt.dvector("x"), pt.dmatrix("y")
+    f = engine.function([x, y], pt.sqrt(specify_shape(pt.exp(y) + x, (2, 5))))
+    assert sum("Composite" in str(node.op) for node in f.maker.fgraph.apply_nodes) == 1
+    assert f(V, np.ones((2, 5))).shape == (2, 5)
+    for wrong in (np.ones((3, 5)), np.ones((2, 4))):
+        with pytest.raises((AssertionError, ValueError)):
+            f(V[: wrong.shape[1]], wrong)
+
+
+def test_a_result_that_is_used_elsewhere_is_computed_once(rewritten):
+    x = pt.dvector("x")
+    value = pt.exp(x)
+    assert rewritten(x, [specify_shape(value, (5,)), value]).ops.count("exp") == 1
+
+
+def test_a_check_of_a_result_with_an_axis_of_length_1_stays(rewritten):
+    x = pt.tensor("x", shape=(1,))
+    n = pt.lscalar("n")
+    graph = rewritten([x, n], specify_shape(pt.exp(x), (n,))).check_values(V[:1], np.array(1))
+    assert graph.ops[-1] == "SpecifyShape"
+
+
+def test_checks_that_follow_one_another_are_one(rewritten):
+    x, n = pt.dmatrix("x"), pt.lscalar("n")
+    both = specify_shape(specify_shape(x, (None, n)), (2, None))
+    assert rewritten([x, n], both).check_values(np.ones((2, 3)), np.array(3)).ops == ["SpecifyShape"]
+    twice = specify_shape(specify_shape(x, (None, n)), (2, n))
+    assert rewritten([x, n], twice).check_values(np.ones((2, 3)), np.array(3)).ops == ["SpecifyShape"]
+
+
+def test_checks_of_an_axis_that_may_differ_are_two():
+    x, n, m = pt.dvector("x"), pt.lscalar("n"), pt.lscalar("m")
+    f = engine.function([x, n, m], specify_shape(specify_shape(x, (n,)), (m,)))
+    assert sum(isinstance(node.op, SpecifyShape) for node in f.maker.fgraph.apply_nodes) == 2
+    for n_due, m_due in ((5, 4), (4, 5)):
+        with pytest.raises(AssertionError, match="Got shape"):
+            f(V, n_due, m_due)
+
+
+def test_a_check_of_a_tensors_own_length_is_dropped(rewritten):
+    x = pt.dvector("x")
+    assert rewritten(x, specify_shape(x, (x.shape[0],))).check_values(V).ops == []
