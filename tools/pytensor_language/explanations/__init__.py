@@ -14,6 +14,7 @@ from explanations import (
     internals,
     linear_algebra,
     loops,
+    other_forms,
     rewriting,
     scalars_and_elements,
 )
@@ -21,6 +22,9 @@ from explanations.left_out import left_out
 
 __all__ = ["EXPLAINED", "INTERNAL", "left_out"]
 
-_AREAS = (internals, graphs, compiling, scalars_and_elements, indexing, linear_algebra, loops, rewriting)
+_AREAS = (
+    *(internals, graphs, compiling, scalars_and_elements, indexing, linear_algebra, loops, rewriting),
+    other_forms,
+)
 INTERNAL = tuple(each for area in _AREAS for each in area.INTERNAL)
 EXPLAINED = tuple(each for area in _AREAS for each in area.EXPLAINED)

@@ -1,0 +1,206 @@
+"""Tests of rewriting that expect a graph which the engine writes in another form, or does not make.
+
+Values are those of PyTensor in each; decision 0142 has the rewrites that would change values.
+"""
+
+from __future__ import annotations
+
+from explanations.difference import RUN, OtherForm
+from pytensor_tests.explained import ExplainedDifference
+
+FOLDER = "tests/tensor/rewriting/"
+
+FILL = "a value that is repeated like another stays `second` until loops are made, which repeat it themselves"
+ALLOC = "loops read a repeated value where it is; an `alloc` stays where lengths are not known when it is built"
+SIGN = "a negated value is `neg`, and is no product with -1"
+TERMS = "a sum of several terms is a chain of sums of two"
+FUSED = "the compiled function has a Composite, in which the Ops that the test counts are"
+FUSION = "loops are fused by other rules, and their order is another"
+SPELLED = "the result is the same numbers in another form"
+SWITCHED = "a branch that is computed by one more operation would cost more than a choice"
+INTEGERS = "functions of integers are computed as float64 from the start: their arguments are casts"
+NOT_MOVED = "an index with arrays stays where it is: it may select more than there is (decision 0139)"
+CHAINED = "an index with several arrays or a mask is a gather of rows before rewrites see it (decision 0138)"
+UNIQUE = "nothing is known of the elements of an index when a graph is rewritten"
+CHECKED = "the lengths that it would no longer check are checked (decision 0139)"
+NAMED = "an Op that its own graph replaces is replaced before, and not by a rewrite of these sets (decision 0137)"
+DTYPE = "a part is set to a value of its own dtype; what would lose digits is refused"
+NUMBERS = "a number in a graph of tensors is a tensor"
+PLAIN = "it makes an Op as only PyTensor's own code does"
+ADDED = "two written parts are merged only where lengths are known to fit"
+SLICES = "a slice of a slice is two views: lengths are arithmetic on registers (decision 0139)"
+BATCH = "a batch is an Op with more axes, not a Blockwise (decision 0117)"
+VECTORS = "a batch of products of vectors is a product of elements and a sum, one loop"
+INFINITE = "eye(n) * d is NaN beside the diagonal where d is infinite, so it is no diagonal matrix"
+
+FORMS: dict[str, tuple[str, ...]] = {
+    FILL: (
+        "test_basic.py::test_local_second_to_alloc",
+        "test_basic.py::TestLocalUselessSwitch::test_broadcasting_*",
+        "test_math.py::test_log1p",
+        "test_math.py::test_local_elemwise_sub_zeros",
+        "test_math.py::test_local_mul_specialize",
+        "test_math.py::test_local_pow_specialize",
+        "test_special.py::test_local_log_sum_exp_maximum",
+    ),
+    ALLOC: (
+        "test_basic.py::TestLocalCanonicalizeAlloc::*",
+        "test_basic.py::TestLocalUselessIncSubtensorAlloc::*",
+        "test_basic.py::TestLocalElemwiseAlloc::*",
+        "test_basic.py::test_local_merge_alloc",
+        "test_math.py::TestLocalSumProd::test_local_careduce_of_alloc*",
+        "test_subtensor.py::TestSubtensorAllocRewrites::test_incsubtensor_x_zeros",
+        "test_subtensor.py::test_local_useless_inc_subtensor_increment_zeros",
+        "test_subtensor_lift.py::TestSubtensorOfAlloc::test_basic_subtensor",
+        "test_subtensor_lift.py::TestSubtensorOfAlloc::test_index_on_broadcast_val_dim",
+        "test_subtensor_lift.py::TestExtractDiagLiftPass::test_extract_diag_of_alloc_*",
+        "test_subtensor_lift.py::TestExtractDiagLiftPass::test_extract_diag_of_eye_*",
+        "test_shape.py::TestLocalReshapeToDimshuffle::test_squeeze_of_alloc",
+        "test_shape.py::test_implicit_broadcasting_via_repeat",
+    ),
+    SIGN: (
+        "test_math.py::TestLocalNegToMul::*",
+        "test_math.py::test_local_odds_sigmoid",
+        "test_math.py::test_local_sub_neg_to_add_const",
+        "test_math.py::test_local_add_neg_to_sub*",
+        "test_math.py::TestSigmoidRewrites::test_local_1msigmoid",
+        "test_uncanonicalize.py::TestMinMax::test_optimization_min",
+    ),
+    TERMS: (
+        "test_math.py::TestAlgebraicCanonizer::test_elemwise_multiple_inputs_rewrites",
+        "test_math.py::TestReduceJoin::*",
+        "test_elemwise.py::test_constant_fold_branches_add_mul*",
+        "test_elemwise.py::TestFusion::test_add_mul_fusion_precedence",
+    ),
+    FUSED: (
+        "test_math.py::TestSigmoidRewrites::test_exp_over_1_plus_exp",
+        "test_math.py::TestSoftplusRewrites::*",
+        "test_math.py::test_local_logit_sigmoid",
+        "test_math.py::test_log1mexp_stabilization*",
+        "test_math.py::test_logdiffexp_stabilization",
+        "test_math.py::test_local_mul_exp_to_exp_add",
+        "test_math.py::test_local_mul_pow_to_pow_add",
+        "test_math.py::test_local_expm1",
+        "test_math.py::test_local_merge_abs",
+        "test_math.py::TestLocalMergeSwitchSameCond::*",
+        "test_math.py::TestLocalSumProd::test_local_sum_prod_of_scalar_mul",
+        "test_shape.py::test_local_reshape_lift",
+    ),
+    FUSION: (
+        "test_elemwise.py::TestFusion::*",
+        "test_elemwise.py::test_local_useless_composite_outputs",
+        "test_elemwise.py::test_local_inline_composite_constants*",
+    ),
+    SPELLED: (
+        "test_math.py::test_log_div_positive_constant*",
+        "test_math.py::test_local_div_exp_to_mul_exp",
+        "test_math.py::TestExpLog::test_exp_softplus*",
+        "test_math.py::TestExpLog::test_log1*",
+        "test_math.py::TestSqrSqrt::test_sqr_sqrt",
+        "test_math.py::test_cast_in_mul_canonizer",
+        "test_math.py::TestAlgebraicCanonizer::test_mul_div_cases",
+        "test_math.py::TestLocalUselessElemwiseComparison::*",
+        "test_basic.py::TestUselessElemwise::*",
+        "test_basic.py::TestLocalUselessSwitch::test_left_is_right_constant",
+        "test_basic.py::test_local_flatten_lift*",
+        "test_basic.py::TestLiftTransposeThroughDot::*",
+        "test_basic.py::test_local_join_empty",
+        "test_basic.py::test_printing",
+        "test_shape.py::TestLocalUselessReshape::test_all_but_one_match",
+        "test_shape.py::TestLocalReshapeToDimshuffle::*",
+        "test_shape.py::test_expand_dims_squeeze_reshape_fusion",
+        "test_subtensor.py::TestUselessSlice::*",
+        "test_subtensor.py::test_local_convert_negative_indices",
+        "test_subtensor.py::test_local_uint_constant_indices",
+        "test_subtensor_lift.py::TestLocalSubtensorMakeVector::*",
+        "test_subtensor_lift.py::TestExtractDiagLiftPass::test_extract_diag_of_elemwise_*",
+        "test_subtensor_lift.py::TestExtractDiagLiftPass::test_extract_diag_of_write",
+        "test_subtensor_lift.py::TestDiagOfDot::*",
+        "test_elemwise.py::test_local_useless_expand_dims_in_reshape",
+        "test_elemwise.py::test_local_useless_dimshuffle_makevector",
+        "test_math.py::test_local_dot_to_mul?False-*",
+        "test_math.py::TestDotDiagToElemwise::*alloc_diag?",
+    ),
+    SWITCHED: ("test_basic.py::TestLocalMergeSwitchSameCond::*",),
+    INTEGERS: (
+        "test_math.py::TestExpLog::test_log_exp_integer_upcast",
+        "test_math.py::TestSqrSqrt::*integer_upcast",
+    ),
+    NOT_MOVED: (
+        "test_subtensor_lift.py::TestLocalSubtensorOfBatchDims::test_*adv*",
+        "test_subtensor_lift.py::TestLocalSubtensorOfBatchDims::test_broadcast_dim_does_not_block_lift",
+        "test_subtensor_lift.py::TestSubtensorOfAlloc::test_*adv*",
+        "test_subtensor_lift.py::TestAdvancedSubtensorOfDot::*",
+        "test_subtensor_lift.py::test_local_subtensor_of_adv_subtensor*",
+    ),
+    CHAINED: (
+        "test_subtensor.py::TestLocalUselessSubtensor::*",
+        "test_subtensor.py::TestSubtensorIncSubtensor::test_inplace*",
+        "test_subtensor.py::TestSubtensorIncSubtensor::test_fewer_dims",
+        "test_subtensor.py::TestSubtensorIncSubtensor::test_broadcasted",
+        "test_subtensor.py::TestReadOfWriteSameIndices::test_set_multi_axis_symbolic",
+        "test_subtensor.py::TestReadOfWriteConstantIndices::*",
+        "test_subtensor.py::test_slice_read_of_write",
+        "test_subtensor.py::test_local_adv_idx_to_slice_boolean_mask",
+        "test_subtensor.py::test_local_set_to_inc_subtensor*",
+        "test_subtensor.py::test_local_IncSubtensor_serialize",
+        "test_subtensor.py::TestArangeRewrites::*",
+    ),
+    UNIQUE: (
+        "test_subtensor.py::TestReadOfWriteSameIndices::test_inc_*",
+        "test_subtensor.py::TestWriteOfWriteSameIndices::test_inc_of_set_advanced*",
+        "test_subtensor_lift.py::TestLocalSubtensorOfBatchDims::test_*unique*",
+    ),
+    CHECKED: (
+        "test_shape.py::test_local_Shape_of_SpecifyShape*",
+        "test_shape.py::test_local_specify_shape_alloc",
+        "test_shape.py::test_local_lift_specify_shape_inc_subtensor",
+        "test_shape.py::TestSameShape::*",
+        "test_basic.py::test_local_merge_consecutive_specify_shape*",
+        "test_basic.py::test_shape_unsafe_tag",
+        "test_basic.py::test_local_remove_all_assert",
+        "test_math.py::test_local_dot_to_mul_unspecified_length_1",
+        "test_subtensor_lift.py::TestLocalSubtensorSpecifyShapeLift::*",
+        "test_subtensor_lift.py::TestLocalSubtensorOfBatchDims::test_elemwise[[]*",
+        "test_subtensor_lift.py::TestLocalSubtensorOfBatchDims::test_stale_*",
+        "test_subtensor.py::TestLocalSubtensorMerge::test_partial_merge_alignment",
+    ),
+    NAMED: (
+        "test_basic.py::TestTile::*",
+        "test_basic.py::test_local_join_to_tile",
+        "test_basic.py::test_local_useless_split",
+        "test_extra_ops.py::*",
+        "test_reshape.py::*",
+    ),
+    DTYPE: (
+        "test_subtensor.py::TestSubtensorIncSubtensor::test_different_dtypes",
+        "test_subtensor.py::TestReadOfWriteSameIndices::test_set[[]float32-float64*",
+    ),
+    NUMBERS: (
+        "test_basic.py::TestUselessCheckAndRaise::*",
+        "test_basic.py::TestCastCast::*",
+    ),
+    PLAIN: (
+        "test_elemwise.py::TestDimshuffleLift::*",
+        "test_math.py::TestLocalSwitchSink::test_local_mul_div_switch_sink_cast*",
+        "test_numba.py::*",
+        "test_shape.py::test_local_Shape_i_ground",
+        "test_subtensor.py::test_local_useless_inc_subtensor_no_opt",
+    ),
+    ADDED: ("test_subtensor.py::TestWriteOfWriteSameIndices::*",),
+    SLICES: ("test_subtensor.py::TestLocalSubtensorMerge::*",),
+    BATCH: (
+        "test_subtensor.py::TestBlockwiseIncSubtensor::*",
+        "test_subtensor_lift.py::TestLocalSubtensorOfBatchDims::test_blockwise",
+        "test_math.py::test_local_dot_to_mul?True-*",
+    ),
+    VECTORS: ("test_math.py::test_batch_matvec_to_matmul*",),
+    INFINITE: ("test_math.py::TestDotDiagToElemwise::*eye_mul?",),
+}
+"""Patterns of tests by the reason."""
+
+INTERNAL: tuple[ExplainedDifference, ...] = ()
+
+EXPLAINED: tuple[ExplainedDifference, ...] = tuple(
+    OtherForm(RUN, f"{FOLDER}{tests}", "", reason) for reason, patterns in FORMS.items() for tests in patterns
+)
