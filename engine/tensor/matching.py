@@ -21,8 +21,8 @@ def operands_of(variable: Variable, op: ScalarOp) -> Sequence[Variable] | None:
 
 def scalar_value(variable: Variable) -> Any:
     """Return the number in `variable` if it is a constant of one element; otherwise None."""
-    if not isinstance(variable, Constant) or variable.data.size != 1:
-        return None
+    if not isinstance(variable, Constant) or getattr(variable.data, "size", None) != 1:
+        return None  # a constant of a user's type may hold anything
     return variable.data.item()
 
 

@@ -11,6 +11,7 @@ from engine.graph import FunctionGraph
 from engine.rewriting import LiteralString, OpPattern, PatternNodeRewriter, in2out
 from engine.tensor import Elemwise
 from engine.tensor.reduction import Reduction, Sum
+from tests.engine.graph.small_ops import PLAIN, combine, constant
 
 x, y = pt.dvector("x"), pt.dvector("y")
 
@@ -118,3 +119,13 @@ def test_other_nodes_than_the_tracked_ones_can_be_tried():
 def test_a_pattern_without_an_op_is_refused():
     with pytest.raises(TypeError, match="must be a tuple that begins with an Op"):
         PatternNodeRewriter("x", "x")  # type: ignore[arg-type]
+
+
+def test_a_pattern_may_have_a_constant_of_a_users_type():
+    number = PLAIN()
+    fgraph = FunctionGraph(None, [combine(combine(constant(2.0), number), number)])
+    rewrite = PatternNodeRewriter((combine, constant(2.0), "y"), (combine, "y", constant(2.0)))
+    in2out(rewrite, ignore_newtrees=True).rewrite(fgraph)
+    inner = fgraph.outputs[0].owner.inputs[0].owner.inputs
+    assert inner[0] is fgraph.inputs[0]
+    assert inner[1].data == 2.0

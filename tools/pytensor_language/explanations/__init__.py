@@ -14,6 +14,7 @@ from explanations import (
     internals,
     linear_algebra,
     loops,
+    one_by_one,
     other_forms,
     rewriting,
     scalars_and_elements,
@@ -24,7 +25,7 @@ __all__ = ["EXPLAINED", "INTERNAL", "left_out"]
 
 _AREAS = (
     *(internals, graphs, compiling, scalars_and_elements, indexing, linear_algebra, loops, rewriting),
-    other_forms,
+    *(other_forms, one_by_one),
 )
 INTERNAL = tuple(each for area in _AREAS for each in area.INTERNAL)
 EXPLAINED = tuple(each for area in _AREAS for each in area.EXPLAINED)

@@ -23,4 +23,8 @@ class OtherForm(ExplainedDifference):
     def explains(self, run: str, test: str, message: str) -> bool:
         """Return True if this is the reason for that outcome."""
         is_name = " " not in message
-        return not is_name and not any(each in message for each in WRONG) and super().explains(run, test, message)
+        return (
+            not is_name
+            and not any(each in message for each in WRONG)
+            and super().explains(run, test, message)
+        )

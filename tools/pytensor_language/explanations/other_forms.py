@@ -11,7 +11,9 @@ from pytensor_tests.explained import ExplainedDifference
 FOLDER = "tests/tensor/rewriting/"
 
 FILL = "a value that is repeated like another stays `second` until loops are made, which repeat it themselves"
-ALLOC = "loops read a repeated value where it is; an `alloc` stays where lengths are not known when it is built"
+ALLOC = (
+    "loops read a repeated value where it is; an `alloc` stays where lengths are not known when it is built"
+)
 SIGN = "a negated value is `neg`, and is no product with -1"
 TERMS = "a sum of several terms is a chain of sums of two"
 FUSED = "the compiled function has a Composite, in which the Ops that the test counts are"
@@ -23,7 +25,9 @@ NOT_MOVED = "an index with arrays stays where it is: it may select more than the
 CHAINED = "an index with several arrays or a mask is a gather of rows before rewrites see it (decision 0138)"
 UNIQUE = "nothing is known of the elements of an index when a graph is rewritten"
 CHECKED = "the lengths that it would no longer check are checked (decision 0139)"
-NAMED = "an Op that its own graph replaces is replaced before, and not by a rewrite of these sets (decision 0137)"
+NAMED = (
+    "an Op that its own graph replaces is replaced before, and not by a rewrite of these sets (decision 0137)"
+)
 DTYPE = "a part is set to a value of its own dtype; what would lose digits is refused"
 NUMBERS = "a number in a graph of tensors is a tensor"
 PLAIN = "it makes an Op as only PyTensor's own code does"

@@ -1,0 +1,64 @@
+"""Tests of the language that differ one by one, each for a reason of its own."""
+
+from __future__ import annotations
+
+from explanations.difference import RUN, OtherForm, difference
+from pytensor_tests.explained import ExplainedDifference
+
+_CHAIN = "a sum of three terms is a chain of sums of two, so that a pattern sees two operands"
+_REDUCTION = "a reduction holds its axes as numbers, and its class is its operation (Sum, Max)"
+_USERS = "a scalar Op of a user's has a type rule of the engine's (decision 0144)"
+_TEXT = "the refusal has another text"
+_BROADCASTS = "an axis broadcasts only if its length is known to be 1 (decision 0111)"
+
+REASONS = {
+    "compile/test_maker.py::TestFunction::test_update_err_broadcast": "a matrix of one element is a matrix",
+    "graph/rewriting/test_basic.py::TestPatternNodeRewriter::test_constant": "a constant is written by its name",
+    "graph/rewriting/test_basic.py::*test_optimizer_verbose": "no flag prints rewrites",
+    "graph/rewriting/test_unify.py::test_match_op_pattern_*": _REDUCTION,
+    "graph/rewriting/test_unify.py::test_reify_op_pattern_to_op": _REDUCTION,
+    "graph/rewriting/test_unify.py::test_*variadic*": _CHAIN,
+    "graph/test_replace.py::*test_non_variable_raises": "a batch of shapes knows its length from their number",
+    "scalar/test_basic.py::TestComposite::test_multi_out_perform": _USERS,
+    "scalar/test_basic.py::test_scalar_hash_default_output_type_preference": _USERS,
+    "scan/test_basic.py::*test_grad_connectivity_matrix": "an initial state is a row of all states: gradient 0",
+    "scan/test_basic.py::*test_crash_nonseq_grad": "draws have gradient 0 where no parameter is asked for",
+    "scan/test_basic.py::*test_infer_shape_remove_stuff": "it counts the loops of a compiled graph",
+    "tensor/linalg/test_inverse.py::*test_infer_shape": "it looks for the Op, which a solver replaces",
+    "tensor/linalg/test_inverse.py::*test_static_shape": "a matrix that is not square is refused at once",
+    "tensor/linalg/test_solvers/test_psd.py::*test_repr": "an Op is written with its properties in braces",
+    "tensor/linalg/test_solvers/test_psd.py::*test_infer_shape": "it looks for the Op, which solvers replace",
+    "tensor/random/rewriting/test_basic.py::test_inplace_rewrites*": "it asks for a private function",
+    "tensor/random/rewriting/test_basic.py::test_local_rv_size_lift*": "`value` of NoneConst is None, not `data`",
+    "tensor/random/rewriting/test_basic.py::test_Dimshuffle_lift_re*": "names do not outlive compiling",
+    "tensor/random/rewriting/test_basic.py::test_Subtensor_lift*": _BROADCASTS,
+    "tensor/random/rewriting/test_basic.py::test_unused_rng": "a draw that nothing reads moves its generator",
+    "tensor/test_basic.py::TestAlloc::test_alloc_of_view_linker": "new axes of a value are added when it is built",
+    "tensor/test_basic.py::TestTriangle::test_tril_triu": _TEXT,
+    "tensor/test_basic.py::test_identity": "it looks for PyTensor's Op of a copy",
+    "tensor/test_elemwise.py::TestElemwise::test_infer_shape_multi_output": "an Elemwise gives its shapes itself",
+    "tensor/test_elemwise.py::test_not_implemented_elemwise_grad": _USERS,
+    "tensor/test_elemwise.py::test_gradient_mixed_discrete_output_scalar_op": _USERS,
+    "tensor/test_elemwise.py::test_perform_raises_with_too_many_operands": "the engine has no such limit",
+    "tensor/test_extra_ops.py::TestSqueeze::test_scalar_input": _TEXT,
+    "tensor/test_extra_ops.py::test_broadcast_shape_symbolic*": "a float is no length",
+    "tensor/test_math.py::TestNegBroadcast::test_bad_compile": "negated unsigned numbers wrap, as numpy's",
+    "tensor/test_math.py::TestArgminArgmax::test2_float16": "it looks for the Op in the compiled graph",
+    "tensor/test_math.py::TestDot::test_valid_ndim": "a product takes vectors too",
+    "tensor/test_math.py::TestTensordot::test_shape_assert*": "the product compares the lengths, not an Assert",
+    "tensor/test_reshape.py::test_join_dims": _TEXT,
+    "tensor/test_reshape.py::TestPack::test_pack_basic": _TEXT,
+    "tensor/test_sort.py::TestSort::test5": "all sorts are stable, so that the Op has no kind",
+    "tensor/test_type_other.py::test_none_Constant": "a constant None is made by its type",
+    "tensor/test_variable.py::test__getitem__AdvancedSubtensor_bool": "a list of truth values is a mask, as numpy's",
+    "test_raise_op.py::test_CheckAndRaise_basic_c*": "a check is made where the value or its shape is used",
+}
+"""Patterns of tests, and the reason."""
+
+INTERNAL: tuple[ExplainedDifference, ...] = (
+    difference("tests/tensor/random/rewriting/*", "_props_dict", "it asks for a private function"),
+)
+
+EXPLAINED: tuple[ExplainedDifference, ...] = tuple(
+    OtherForm(RUN, f"tests/{tests}", "", reason) for tests, reason in REASONS.items()
+)
