@@ -57,7 +57,8 @@ class Gamma(ScalarOp):
         return gamma(a)
 
     def partial(self, index: int, inputs: Any, output: Any, cotangent: Any, apply: ApplyScalarOp) -> Any:
-        return apply(mul, cotangent, apply(mul, output, apply(psi, inputs[0])))
+        # Near 0 both factors are large, and their product overflows where the cotangent is small.
+        return apply(mul, apply(mul, cotangent, output), apply(psi, inputs[0]))
 
 
 class GammaLn(ScalarOp):

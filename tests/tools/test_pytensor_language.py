@@ -188,3 +188,20 @@ def test_files_that_are_no_measure_of_the_language_are_left_out_with_a_reason():
     files = load_program("pytensor_language/explanations/left_out.py")
     assert "C code" in files.left_out("tests/compile/debug/test_profiling.py")
     assert files.left_out("tests/tensor/test_math.py") == ""
+
+
+def test_the_page_lists_every_reason():
+    printed = subprocess.run(
+        [sys.executable, TOOL / "page.py"], capture_output=True, text=True, check=True
+    ).stdout
+    assert printed == (TOOLS.parent / "docs" / "language.md").read_text()
+
+
+def test_a_reason_for_another_form_hides_neither_other_numbers_nor_a_missing_name(monkeypatch):
+    monkeypatch.syspath_prepend(str(TOOL))
+    monkeypatch.syspath_prepend(str(TOOLS))
+    form = load_program("pytensor_language/explanations/difference.py").OtherForm("language", "t*", "", "why")
+    assert form.explains("language", "test", "assert 1 == 2")
+    assert not form.explains("language", "other", "assert 1 == 2")
+    assert not form.explains("language", "test", "AssertionError: Not equal to tolerance rtol=1e-7")
+    assert not form.explains("language", "test", "pytensor.tensor.nonsense")

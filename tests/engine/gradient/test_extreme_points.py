@@ -33,6 +33,12 @@ def _erfc(x):
     return mp.mpf(short.erfc(x)) if abs(x) < 1e5 else 1 - mp.sign(x)
 
 
+def _slope_of_tanh_gamma(x):
+    """The slope of tanh(gamma(x)); it is no float64 where gamma(x) is above 1,000, and long to compute."""
+    value = short.gamma(x)
+    return short.digamma(x) * value * short.sech(value) ** 2 if value < 1000 else 0
+
+
 def _log_erfc(x):
     return mp.log1p(-short.erf(x)) if abs(x) < 1 else mp.log(_erfc(x))
 
@@ -79,6 +85,16 @@ EXPRESSIONS = {
         lambda x: pt.log(pt.gamma(x)),
         lambda x: _if(0 < x < 1e4, x, short.loggamma),
         lambda x: _if(0 < x < 1e4, x, short.digamma),
+    ),
+    "sqrt(gamma(x))": (
+        lambda x: pt.sqrt(pt.gamma(x)),
+        lambda x: _if(0 < x < 300, x, lambda x: short.sqrt(short.gamma(x))),
+        lambda x: _if(0 < x < 300, x, lambda x: short.digamma(x) * short.sqrt(short.gamma(x)) / 2),
+    ),
+    "tanh(gamma(x))": (
+        lambda x: pt.tanh(pt.gamma(x)),
+        lambda x: _if(0 < x < 300, x, lambda x: short.tanh(short.gamma(x))),
+        lambda x: _if(0 < x < 300, x, _slope_of_tanh_gamma),
     ),
     "log(1 + exp(x))": (
         lambda x: pt.log(1 + pt.exp(x)),
