@@ -1,0 +1,57 @@
+"""Softmaxes that are written out: digits that x - logsumexp(x) loses for large x, and exponentials twice."""
+
+from __future__ import annotations
+
+from engine import scalar
+from engine.graph import Apply, FunctionGraph, Variable
+from engine.inner.special import LogSoftmax, LogSumExp, Softmax
+from engine.rewriting.rewriters import node_rewriter
+from engine.tensor import DimShuffle, Elemwise
+from engine.tensor.matching import operands_of, tensor_type_of
+
+
+@node_rewriter([Elemwise])
+def local_log_softmax_from_logsumexp(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
+    """x - logsumexp(x, axis, keepdims=True) -> log_softmax(x, axis), if nothing else needs the sum.
+
+    Where x has infinite elements, both have NaN; the others may be -inf in one of them.
+    """
+    operands = operands_of(node.outputs[0], scalar.sub)
+    if operands is None:
+        return None
+    x, total = operands
+    axes = _axes_summed(fgraph, x, total)
+    return None if axes is None else _typed(node, LogSoftmax(axes).make_node(x))
+
+
+def _axes_summed(fgraph: FunctionGraph, x: Variable, total: Variable) -> tuple[int, ...] | None:
+    """Return the axes of `x` that `total`, its logsumexp and nothing else's, sums over and keeps."""
+    source: Variable = total
+    if total.owner is not None and isinstance(total.owner.op, DimShuffle):
+        source = total.owner.inputs[0]
+    found = source.owner
+    if found is None or not isinstance(found.op, LogSumExp) or found.inputs[0] is not x:
+        return None
+    if len(fgraph.clients[source]) != 1 or len(fgraph.clients[total]) != 1:
+        return None
+    axes: tuple[int, ...] = found.op.axis
+    kept = iter(range(tensor_type_of(source).ndim))
+    due = tuple(["x" if axis in axes else next(kept) for axis in range(tensor_type_of(x).ndim)])
+    order = total.owner.op.new_order if total.owner is not found and total.owner is not None else ()
+    return axes if tuple(order) == due else None
+
+
+@node_rewriter([Elemwise])
+def local_exp_log_softmax(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
+    """exp(log_softmax(x)) -> softmax(x), if nothing else needs the logarithm."""
+    operands = operands_of(node.outputs[0], scalar.exp)
+    source = None if operands is None else operands[0].owner
+    if operands is None or source is None or not isinstance(source.op, LogSoftmax):
+        return None
+    if len(fgraph.clients[operands[0]]) != 1:
+        return None
+    return _typed(node, Softmax(source.op.axis).make_node(*source.inputs))
+
+
+def _typed(node: Apply, new: Apply) -> list[Variable] | None:
+    return list(new.outputs) if node.outputs[0].type.is_super(new.outputs[0].type) else None
