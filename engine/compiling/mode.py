@@ -50,7 +50,7 @@ class Mode(ByProps):
         if not isinstance(optimizer, RewriteDatabaseQuery) and not is_rewriter(optimizer):
             if optimizer not in predefined_optimizers:
                 raise ValueError(
-                    f"Making a Mode: optimizer is {optimizer!r}; it must be a query, a GraphRewriter or one of "
+                    f"Making a Mode: optimizer is {optimizer!r}; it must be a query, a rewriter or one of "
                     f"{', '.join(map(repr, predefined_optimizers))}"
                 )
             optimizer = predefined_optimizers[optimizer]

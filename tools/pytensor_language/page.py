@@ -18,10 +18,12 @@ from pytensor_tests.explained import ExplainedDifference
 
 BEGINNING = """# PyTensor's tests on the engine
 
-`python tools/pytensor_language CHECKOUT --directory RUNS` runs the tests of PyTensor (release 3.3.0, a checkout of its repository) with
-`import pytensor` giving the engine's names, and prints what became of each: how many passed, which names are missing, which differ.
-This page lists the tests that differ, by the reason; `python tools/pytensor_language/page.py` prints it. A name in square brackets is a part of
-what a test says. A test that differs counts as not passed ([decision 0144](decisions/0144-what-pytensors-tests-ask-beside-the-language.md)).
+`python tools/pytensor_language CHECKOUT --directory RUNS` runs the tests of PyTensor (release 3.3.0, a
+checkout of its repository) with `import pytensor` giving the engine's names, and prints what became of each:
+how many passed, which names are missing, which differ. This page lists the tests that differ, by the reason;
+`python tools/pytensor_language/page.py` prints it. A part in square brackets is what a test says. A test that
+differs counts as not passed
+([decision 0144](decisions/0144-what-pytensors-tests-ask-beside-the-language.md)).
 """
 
 

@@ -27,8 +27,9 @@ def local_log_softmax_from_logsumexp(fgraph: FunctionGraph, node: Apply) -> list
 def _axes_summed(fgraph: FunctionGraph, x: Variable, total: Variable) -> tuple[int, ...] | None:
     """Return the axes of `x` that `total`, its logsumexp and nothing else's, sums over and keeps."""
     source: Variable = total
+    order: tuple[int | str, ...] = ()
     if total.owner is not None and isinstance(total.owner.op, DimShuffle):
-        source = total.owner.inputs[0]
+        source, order = total.owner.inputs[0], tuple(total.owner.op.new_order)
     found = source.owner
     if found is None or not isinstance(found.op, LogSumExp) or found.inputs[0] is not x:
         return None
@@ -37,8 +38,7 @@ def _axes_summed(fgraph: FunctionGraph, x: Variable, total: Variable) -> tuple[i
     axes: tuple[int, ...] = found.op.axis
     kept = iter(range(tensor_type_of(source).ndim))
     due = tuple(["x" if axis in axes else next(kept) for axis in range(tensor_type_of(x).ndim)])
-    order = total.owner.op.new_order if total.owner is not found and total.owner is not None else ()
-    return axes if tuple(order) == due else None
+    return axes if order == due else None
 
 
 @node_rewriter([Elemwise])

@@ -6,7 +6,7 @@ from pytensor_tests.explained import ExplainedDifference
 
 RUN = "language"
 WRONG = ("Not equal to tolerance", "Arrays are not", "Mismatched elements", "MISMATCH", "wrong value")
-"""What tests say of other numbers."""
+"""Parts of what tests say of other numbers."""
 
 
 def difference(tests: str, message: str, reason: str) -> ExplainedDifference:
@@ -22,7 +22,7 @@ class OtherForm(ExplainedDifference):
 
     def explains(self, run: str, test: str, message: str) -> bool:
         """Return True if this is the reason for that outcome."""
-        is_name = " " not in message
+        is_name = " " not in message and ("." in message or "(" in message)
         return (
             not is_name
             and not any(each in message for each in WRONG)
