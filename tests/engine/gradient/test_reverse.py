@@ -359,3 +359,12 @@ def test_a_gradient_has_the_static_lengths_of_its_variable():
     found = engine.grad(pt.dot(x, y), x)
     assert found.type.shape == (1,)
     assert found.eval({y: [3.0], x: [2.0]}) == [3.0]
+
+
+@pytest.mark.parametrize(("length", "compiles"), [(10, False), (300, True)])
+def test_a_gradient_of_many_elements_is_verified_by_compiled_functions(monkeypatch, length, compiles):
+    made = []
+    real = engine.functions.function
+    monkeypatch.setattr(engine.functions, "function", lambda *a, **k: made.append(k) or real(*a, **k))
+    verify_grad(lambda x: pt.sin(x), [np.linspace(0.1, 1.0, length)])
+    assert bool(made) == compiles

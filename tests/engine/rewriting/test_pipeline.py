@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 import engine.tensor as pt
 from engine import scalar
 from engine.gradient import grad
-from engine.graph import Constant, FrozenFunctionGraph, FunctionGraph, clone
+from engine.graph import Constant, FrozenFunctionGraph, FunctionGraph, clone, equal_computations
 from engine.graph.reference import evaluate
 from engine.printing import dprint
-from engine.rewriting import DEFAULT_QUERY, RewriteDatabaseQuery, run_pipeline
+from engine.rewriting import DEFAULT_QUERY, RewriteDatabaseQuery, rewrite_graph, run_pipeline
 from engine.rewriting.pipeline import CANONICALIZE
 from engine.tensor.elemwise import apply_elemwise
 
@@ -301,3 +301,11 @@ def test_every_rewrite_has_a_name_of_its_own_and_says_what_it_does():
     assert len(set(names)) == len(names)
     assert all(rewriter.__doc__ for rewriter in CANONICALIZE)
     assert dprint(FunctionGraph([], []), file="str") == "\n"
+
+
+def test_specialize_chooses_rewrites_of_nodes_as_in_pytensor():
+    x = pt.vector("x")
+    written = pt.log(pt.sqrt(x))
+    found = rewrite_graph(written, include=("specialize",))
+    assert equal_computations([found], [0.5 * pt.log(x)])
+    assert equal_computations([rewrite_graph(written, include=("no such tag",))], [written])
