@@ -62,7 +62,8 @@ class ObjectFormatError(CachegraphError):
 
 
 class ObjectLinkError(CachegraphError):
-    """Object code that was not linked: what was being done (`doing`), to what (`subject`), what was `found`."""
+    """Object code that was not linked: what was being done (`doing`), to what (`subject`), and what was `found`
+    instead."""
 
     def __init__(self, doing: str, subject: str, found: str) -> None:
         super().__init__(doing, subject, found)

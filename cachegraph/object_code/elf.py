@@ -108,7 +108,7 @@ _MACHINES = {
 _POINTER_SIZES = {0x1B: 4, 0x1C: 8}
 
 
-class Section(NamedTuple):
+class SectionRow(NamedTuple):
     """A row of the table of sections."""
 
     name: int
@@ -191,7 +191,7 @@ class ObjectFile:
     def __init__(self, content: bytes) -> None:
         self.content = content
         self.machine, table, count, names = _header(content)
-        self.sections = [Section._make(row) for row in _rows(_SECTION, content, table, count)]
+        self.sections = [SectionRow._make(row) for row in _rows(_SECTION, content, table, count)]
         _require(tuple(self.sections[0]) == (0,) * 10, "a first section that is not empty")
         _require(names < count and self.sections[names].kind == _STRTAB, "no section with names")
         self.strings = self._strings(self.sections[names])
@@ -208,7 +208,7 @@ class ObjectFile:
             if self._is_unwinding(section):
                 _check_frames(self, section, self.relocations.get(number, []))
 
-    def loaded(self) -> Iterator[tuple[int, Section, bytes]]:
+    def loaded(self) -> Iterator[tuple[int, SectionRow, bytes]]:
         """Yield the number, row and content of each section that the code needs in memory when it runs.
 
         Unwind tables are left out: nothing unwinds this code.
@@ -243,12 +243,12 @@ class ObjectFile:
             raise ObjectFormatError(f"it has a name at {offset} of {len(self.strings)} bytes of names")
         return self.strings[offset : self.strings.index(b"\0", offset)].decode("ascii")
 
-    def _strings(self, section: Section) -> bytes:
+    def _strings(self, section: SectionRow) -> bytes:
         found = self._bytes(section)
         _require(found[:1] == b"\0" == found[-1:] and found.isascii(), "names that are none")
         return found
 
-    def _bytes(self, section: Section) -> bytes:
+    def _bytes(self, section: SectionRow) -> bytes:
         end = section.offset + section.size
         _require(end <= len(self.content), f"a section that ends at {end} of {len(self.content)} bytes")
         return self.content[section.offset : end]
@@ -258,7 +258,7 @@ class ObjectFile:
         _require(len(found) == 1, f"{len(found)} sections of kind {kind}")
         return found[0]
 
-    def _check_section(self, number: int, section: Section) -> None:
+    def _check_section(self, number: int, section: SectionRow) -> None:
         name = self.text(section.name)
         _require(section.kind in _FLAGS, f"section {name} of kind {section.kind:#x}")
         _require(not section.flags & ~_FLAGS[section.kind], f"section {name} with flags {section.flags:#x}")
@@ -271,7 +271,7 @@ class ObjectFile:
             self._bytes(section)
         self._check_entries(name, section)
 
-    def _check_entries(self, name: str, section: Section) -> None:
+    def _check_entries(self, name: str, section: SectionRow) -> None:
         """Check the entry size of a section, and the two numbers whose meaning depends on its kind."""
         if section.kind in (_SYMTAB, _RELA):
             _require(
@@ -309,7 +309,7 @@ class ObjectFile:
         _require(len(set(named)) == len(named), "two symbols of one name")
         return found
 
-    def _is_unwinding(self, section: Section) -> bool:
+    def _is_unwinding(self, section: SectionRow) -> bool:
         return section.kind == self.machine.unwind and self.text(section.name) == _FRAMES
 
     def _is_mark(self, name: str, symbol: Symbol) -> bool:
@@ -347,7 +347,7 @@ class ObjectFile:
         if kind == _FUNCTION:
             _require(bool(section.flags & _CODE), "a function among data")
 
-    def _relocations(self, table: Section) -> tuple[int, list[Relocation]]:
+    def _relocations(self, table: SectionRow) -> tuple[int, list[Relocation]]:
         """Return the number of the section that `table` relocates, and its relocations."""
         _require(table.link == self.table and table.info < len(self.sections), "relocations of nothing")
         target = self.sections[table.info]
@@ -409,7 +409,7 @@ def _is_alignment(number: int) -> bool:
     return 0 < number <= _LARGEST_ALIGNMENT and not number & (number - 1)
 
 
-def _fits(name: str, section: Section, unwind: int) -> bool:
+def _fits(name: str, section: SectionRow, unwind: int) -> bool:
     """Return True if a section of that name may be of that kind: LLVM gives some names a meaning of their
     own."""
     if section.kind == _RELA:
@@ -422,7 +422,7 @@ def _fits(name: str, section: Section, unwind: int) -> bool:
     return name in _OTHER_NAMES
 
 
-def _check_frames(found: ObjectFile, section: Section, relocations: Sequence[Relocation]) -> None:
+def _check_frames(found: ObjectFile, section: SectionRow, relocations: Sequence[Relocation]) -> None:
     """Refuse unwind tables that are not a chain of records, each describing some of the code."""
     content = found.content[section.offset : section.offset + section.size]
     by_offset = {relocation.offset: relocation for relocation in relocations}

@@ -52,7 +52,7 @@ LLVM = LLVMFunctions(
 
 
 class _Tracker:
-    """What LLVM linked in one call, which it frees when this object is gone."""
+    """The memory of one call of LLVM's linker, which LLVM frees when this object is gone."""
 
     __slots__ = ("__weakref__",)
 

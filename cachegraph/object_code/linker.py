@@ -18,7 +18,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from cachegraph.errors import ObjectLinkError
 from cachegraph.object_code.code_memory import CODE, CONSTANTS, DATA, SEGMENTS, CodeMemory
-from cachegraph.object_code.elf import ObjectFile, Relocation, Section, Symbol
+from cachegraph.object_code.elf import ObjectFile, Relocation, SectionRow, Symbol
 from cachegraph.object_code.linked import LinkedObjects
 
 _ABSOLUTE_64, _CALL, _RELATIVE_64 = 1, 4, 24
@@ -120,7 +120,7 @@ class _Image:
             _HALF.pack_into(self.segments[segment], offset, value - here)
 
     def _reached(self, number: int, relocation: Relocation) -> int:
-        """Return the address of what a relocation is about: the symbol, its stub, or its entry of the table."""
+        """Return the address that a relocation is about: of the symbol, its stub, or its entry of the table."""
         if relocation.kind in _THROUGH_TABLE:
             return self.starts[CONSTANTS] + self._table[number, relocation.symbol]
         stub = self._stubs.get(self.objects[number].names[relocation.symbol])
@@ -150,7 +150,7 @@ class _Image:
         return self.starts[segment] + offset + symbol.value
 
 
-def _segment_of(section: Section) -> int:
+def _segment_of(section: SectionRow) -> int:
     if section.is_code:
         return CODE
     return DATA if section.is_writable else CONSTANTS

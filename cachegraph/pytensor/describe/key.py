@@ -44,7 +44,7 @@ from cachegraph.pytensor.describe.flags import compiles, flags_in_key
 from cachegraph.pytensor.describe.graphs import PyTensorGraphEncoder, encoding_context, nodes_of
 from cachegraph.pytensor.describe.host_packages import encode_host_code
 from cachegraph.pytensor.describe.registries import encode_registrations
-from cachegraph.pytensor.describe.repeated_data import Data, Repeat, without_repeats
+from cachegraph.pytensor.describe.repeated_data import Data, RepeatedData, without_repeats
 from cachegraph.pytensor.describe.rewrites import LATE, encode_databases, encode_query, is_within
 from cachegraph.pytensor.describe.tags import encode_notes, op_names, refuse_user_tags
 from cachegraph.pytensor.describe.values import EncodingContext, encode_op, encode_type
@@ -61,14 +61,15 @@ class GraphDescription(NamedTuple):
     `key` finds its entry. `classes` and `ops` are those from outside PyTensor and PyMC, in the order in which
     they were encoded, one per encoding; but each Op object that the graph's own nodes apply, and these first.
     `constants` are its data, in the order in which the key numbers it, after the inputs, but without the
-    `repeats`, which are views of them; `nodes` counts its nodes. `rewriters` are those that contain code of others. `basis` tells whether all of this is unchanged.
+    `repeats`, which are views of them; `nodes` counts its nodes. `rewriters` are those that contain code of
+    others. `basis` tells whether all of this is unchanged.
     """
 
     key: CacheKey
     classes: tuple[type, ...]
     ops: tuple[Any, ...]
     constants: tuple[Any, ...]
-    repeats: tuple[Repeat, ...]
+    repeats: tuple[RepeatedData, ...]
     nodes: int
     rewriters: tuple[Any, ...]
     basis: Basis

@@ -1,9 +1,9 @@
 """Data that repeat other data of their graph: the same numbers, perhaps with more axes of length 1.
 
-PyTensor merges equal constants, and computes their views while it compiles: PyMC folds `observed[:, None]` in a
-gradient, and not in the density beside it. Data are inputs, and no rewrite knows that two of them are equal. So
-what repeats other data becomes a view of these, before anything is rewritten. The key says which data repeat
-which, by position, and has none of their numbers (docs/decisions/0200).
+PyTensor merges equal constants, and computes their views while it compiles: PyMC folds `observed[:, None]` in
+a gradient, and not in the density beside it. Data are inputs, and no rewrite knows that two of them are
+equal. So what repeats other data becomes a view of these, before anything is rewritten. The key says which
+data repeat which, by position, and has none of their numbers (docs/decisions/0200).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _ITEMSIZES = frozenset((1, 2, 4, 8))
 Order = tuple[int | str, ...]
 
 
-class Repeat(NamedTuple):
+class RepeatedData(NamedTuple):
     """A constant with the numbers of another: `dimshuffle(*order)` of the data numbered `first` gives it."""
 
     constant: Any
@@ -36,7 +36,7 @@ class Data(NamedTuple):
     """
 
     inputs: tuple[Any, ...]
-    repeats: tuple[Repeat, ...]
+    repeats: tuple[RepeatedData, ...]
     pattern: tuple[tuple[int, int, Order], ...]
 
 
@@ -48,7 +48,7 @@ def without_repeats(data: Sequence[Any]) -> Data:
         if position not in found:
             numbers[position] = len(numbers)
     pattern = tuple((position, numbers[first], order) for position, (first, order) in sorted(found.items()))
-    repeats = tuple(Repeat(data[position], first, order) for position, first, order in pattern)
+    repeats = tuple(RepeatedData(data[position], first, order) for position, first, order in pattern)
     return Data(tuple(data[position] for position in numbers), repeats, pattern)
 
 
