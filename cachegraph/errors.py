@@ -62,8 +62,7 @@ class ObjectFormatError(CachegraphError):
 
 
 class ObjectLinkError(CachegraphError):
-    """Object code that was not linked: what was being done (`doing`), to what (`subject`), and what was `found`
-    instead."""
+    """Object code that was not linked: what was done (`doing`), to what (`subject`), and what was `found`."""
 
     def __init__(self, doing: str, subject: str, found: str) -> None:
         super().__init__(doing, subject, found)

@@ -120,7 +120,7 @@ class _Image:
             _HALF.pack_into(self.segments[segment], offset, value - here)
 
     def _reached(self, number: int, relocation: Relocation) -> int:
-        """Return the address that a relocation is about: of the symbol, its stub, or its entry of the table."""
+        """Return the address of what a relocation is about: the symbol, its stub, or its table entry."""
         if relocation.kind in _THROUGH_TABLE:
             return self.starts[CONSTANTS] + self._table[number, relocation.symbol]
         stub = self._stubs.get(self.objects[number].names[relocation.symbol])
