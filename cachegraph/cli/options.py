@@ -7,7 +7,7 @@ import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import NoReturn, TypeVar
+from typing import TYPE_CHECKING, NoReturn, TypeVar
 
 import click
 
@@ -25,6 +25,9 @@ from cachegraph.store.maintenance.directory import CacheDirectory
 from cachegraph.store.paths import STORE_VERSION
 from cachegraph.store.tiers import Placement, place
 
+if TYPE_CHECKING:
+    from cachegraph.store.remote.files import RemoteFiles
+
 _T = TypeVar("_T")
 
 directory_option = click.option(
@@ -39,6 +42,9 @@ level_option = click.option(
     "--level",
     metavar="LEVEL",
     help=f"Only entries of this level: {', '.join(LEVELS)}, or one of the namespace.",
+)
+remote_option = click.option(
+    "--remote", default="", metavar="URL", help="A server, as in CACHEGRAPH_REMOTE, not a directory."
 )
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON for programs.")
 
@@ -154,6 +160,24 @@ def problems_reported(store: LocalStore) -> Iterator[None]:
         raise
     except (OSError, StoreError) as error:
         fail(str(error))
+
+
+@contextmanager
+def opened_remote(url: str) -> Iterator[RemoteFiles]:
+    """Yield the files of the server `url`; end the command if it is no URL, or the server fails."""
+    from cachegraph.remote_url import RemoteURL
+    from cachegraph.store.remote.opening import open_files
+
+    try:
+        files = open_files(RemoteURL.of(url))
+    except ValueError as error:
+        fail(f"reading the URL of a server: {error}", code=2)
+    try:
+        yield files
+    except OSError as error:
+        fail(str(error))
+    finally:
+        files.close()
 
 
 def fail(message: str, code: int = 1) -> NoReturn:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Sequence
-from functools import reduce
+from functools import partial, reduce
 from itertools import islice
 from pathlib import Path
 
@@ -22,8 +22,11 @@ from cachegraph.cli.options import (
     levels_of,
     namespace_option,
     open_directory,
+    opened_remote,
     parsed,
     problems_reported,
+    read_settings,
+    remote_option,
 )
 from cachegraph.cli.output import print_json, print_line, print_table, progress
 from cachegraph.cli.what_if import show_what_if
@@ -69,6 +72,7 @@ from cachegraph.units import format_age, format_count, format_size, parse_durati
 )
 @limit_option
 @directory_option
+@remote_option
 @json_option
 def prune_command(
     sizes: Sequence[int],
@@ -81,21 +85,32 @@ def prune_command(
     as_what_if: bool,
     limit: int | None,
     directory: Path | None,
+    remote: str,
     as_json: bool,
 ) -> None:
     """Remove what nothing needs and the leftovers of killed processes; with options, entries, too.
 
     A namespace or a level restricts the other options; alone, all its entries go. Safe while jobs use the
-    cache.
+    cache. On a server, entries of signers who are not trusted here stay.
     """
     criteria = Criteria(
         sizes[0] if sizes else None, older_than, unused_for, levels_of(namespace, level), stale
     )
     if as_what_if:
-        _refuse_criteria(criteria)
+        _refuse_criteria(criteria, remote)
         return show_what_if(open_directory(directory), sizes, as_json)
     if len(sizes) > 1:
         fail("several sizes make sense with --what-if only", code=2)
+    prune = partial(_pruned_remote, remote) if remote else partial(_pruned_directory, directory)
+    chosen = prune(criteria, dry_run)
+    if as_json:
+        print_json(_document(chosen, dry_run))
+    else:
+        _print(chosen, dry_run, limit)
+
+
+def _pruned_directory(directory: Path | None, criteria: Criteria, dry_run: bool) -> Plan:
+    """Prune a cache directory, unless it is a `dry_run`; return what goes."""
     cache = open_directory(directory)
     _refuse_readers(cache)
     with problems_reported(cache.local):
@@ -105,10 +120,25 @@ def prune_command(
             with progress("removing", chosen.steps) as advance:
                 for store, its_own in zip(cache.stores, plans, strict=True):
                     pruning.carry_out(store, its_own, advance)
-    if as_json:
-        print_json(_document(chosen, dry_run))
-    else:
-        _print(chosen, dry_run, limit)
+    return chosen
+
+
+def _pruned_remote(url: str, criteria: Criteria, dry_run: bool) -> Plan:
+    """Prune a server, unless it is a `dry_run`; return what goes."""
+    from cachegraph.store.maintenance.remote_pruning import carry_out_remote, plan_remote
+    from cachegraph.store.remote.store import RemoteStore
+    from cachegraph.store.trust import Trust
+
+    with opened_remote(url) as files:
+        store = RemoteStore(files, Trust.on_servers(read_settings(None).trust))
+        if not store.may_write:
+            advice = "give a URL of a server that this user may write to, and have a trusted key"
+            fail(f"pruning {files.location}: this user only reads there; {advice}")
+        chosen = plan_remote(store, time.time(), criteria)
+        if not dry_run:
+            with progress("removing", chosen.steps) as advance:
+                carry_out_remote(store, chosen, advance)
+    return chosen
 
 
 def _refuse_readers(cache: CacheDirectory) -> None:
@@ -121,7 +151,9 @@ def _refuse_readers(cache: CacheDirectory) -> None:
         fail(f"pruning {cache.path}: {found}")
 
 
-def _refuse_criteria(criteria: Criteria) -> None:
+def _refuse_criteria(criteria: Criteria, remote: str) -> None:
+    if remote:
+        fail("--what-if judges the uses of a directory: --remote cannot be given", code=2)
     if replace(criteria, max_size=None) != NEEDLESS_ONLY:
         fail("--what-if judges sizes: no other criterion can be given", code=2)
 

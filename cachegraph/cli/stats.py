@@ -18,10 +18,11 @@ from cachegraph.cli.options import (
     levels_of,
     namespace_option,
     open_directory,
+    opened_remote,
     problems_reported,
+    remote_option,
 )
 from cachegraph.cli.output import print_json, print_line, print_problem, print_table
-from cachegraph.remote_url import RemoteURL
 from cachegraph.store.entry import Entry
 from cachegraph.store.local.statistics import (
     DayTotals,
@@ -33,7 +34,6 @@ from cachegraph.store.local.statistics import (
     totals,
 )
 from cachegraph.store.maintenance.remote_contents import remote_contents
-from cachegraph.store.remote.opening import open_files
 from cachegraph.store.remote.store import use_reports
 from cachegraph.store.use_log.reading import sum_up
 from cachegraph.units import format_count, format_seconds, format_size
@@ -54,9 +54,7 @@ LevelCounts = Mapping[str, int | float | None]
 )
 @namespace_option
 @directory_option
-@click.option(
-    "--remote", default="", metavar="URL", help="A server, as in CACHEGRAPH_REMOTE, not a directory."
-)
+@remote_option
 @click.option("--reset", is_flag=True, help="Set the counts and times to zero; entries stay.")
 @json_option
 def stats_command(
@@ -105,16 +103,8 @@ def _reset(directory: Path | None, remote: str, wanted: str, as_json: bool) -> N
 
 
 def _stats_of_remote(url: str, since: float, wanted: str, as_json: bool) -> None:
-    try:
-        files = open_files(RemoteURL.of(url))
-    except ValueError as error:
-        fail(f"reading the URL of a server: {error}", code=2)
-    try:
+    with opened_remote(url) as files:
         held, logged = remote_contents(files), sum_up(use_reports(files), time.time())
-    except OSError as error:
-        fail(str(error))
-    finally:
-        files.close()
     seen = logged_totals(logged.totals, since, wanted)
     levels = {
         name: {field: count for field, count in _of_level(level).items() if field not in ("entries", "bytes")}

@@ -45,6 +45,7 @@ Identity = tuple[int, int]
 _ENTRIES = "e"
 _BLOBS = "b"
 ENTRIES = f"{STORE_VERSION}/{_ENTRIES}"
+BLOBS = f"{STORE_VERSION}/{_BLOBS}"
 """The folder of all entries, relative to the shared directory."""
 REVOCATIONS = f"{STORE_VERSION}/r"
 """The folder of all revocation lists, relative to the shared directory."""
@@ -111,7 +112,7 @@ def entry_place(key_hex: str) -> str:
 
 def blob_place(digest_hex: str) -> str:
     """Return the path of a blob relative to the shared directory. Raises ValueError."""
-    return f"{STORE_VERSION}/{_BLOBS}/{digest_hex[:2]}/{_checked_blob(digest_hex)}"
+    return f"{BLOBS}/{digest_hex[:2]}/{_checked_blob(digest_hex)}"
 
 
 def lease_place(key_hex: str) -> str:

@@ -138,16 +138,24 @@ def _local_contents(store: LocalStore, now: float, with_stale: bool) -> Contents
 
 
 def _shared_contents(store: SharedStore, now: float, with_stale: bool) -> Contents:
+    logged = sum_up(store.use_logs(), now)
+    stored = store.stored(lambda error: _refuse_strangers(store, error))
+    books = books_of((file._replace(entry=logged.of(file.entry)) for file in stored), now, with_stale)
+    with closed_on_error(books):
+        leftovers = list(_shared_leftovers(store, now))
+    return Contents(books, store.blobs.files(), leftovers, SHARED_GRACE_SECONDS, knows_uses=False)
+
+
+def books_of(files: Iterable[StoredFile], now: float, with_stale: bool) -> sqlite3.Connection:
+    """Return tables of these entries for planning; `with_stale` also asks which of them are stale."""
     books = sqlite3.connect(":memory:", isolation_level=None)
     with closed_on_error(books):
         for statement in (CREATE_ITEM, *_CREATE_REFERENCES):
             books.execute(statement)
-        logged = sum_up(store.use_logs(), now)
-        for file in store.stored(lambda error: _refuse_strangers(store, error)):
-            _insert_file(books, file._replace(entry=logged.of(file.entry)), now, with_stale)
+        for file in files:
+            _insert_file(books, file, now, with_stale)
         books.execute(_COUNT_REFERRERS)
-        leftovers = list(_shared_leftovers(store, now))
-    return Contents(books, store.blobs.files(), leftovers, SHARED_GRACE_SECONDS, knows_uses=False)
+    return books
 
 
 def _refuse_strangers(store: SharedStore, error: Untrusted) -> None:

@@ -29,7 +29,7 @@ from cachegraph.store.shared.entry_check import EntryCheck
 from cachegraph.store.shared.entry_file import read_description, read_record, write_again, write_entry
 from cachegraph.store.shared.without_index import StoredFile, StoreWithoutIndex
 from cachegraph.store.signing import sign
-from cachegraph.store.trust import Trust
+from cachegraph.store.trust import Trust, Untrusted
 from cachegraph.store.use_log.writing import LARGEST_FILE, REPORTS, report_name
 
 if TYPE_CHECKING:
@@ -116,9 +116,30 @@ class RemoteStore(StoreWithoutIndex):
 
     def read_entry(self, key_hex: str) -> StoredFile | Miss:
         """Return the content of the file of a key, or why it is none. Raises Untrusted."""
-        return self._stored(key_hex, self._content(key_hex))
+        return self.described(key_hex, self._content(key_hex))
 
-    def _stored(self, key_hex: str, content: bytes) -> StoredFile | Miss:
+    def all_stored(self) -> Iterator[tuple[StoredFile, bool]]:
+        """Yield the content of every sound entry file, and True if a trusted signer published it.
+
+        Raises RemoteError where `stored` leaves out what cannot be read: for who must know all of them.
+        """
+        for file in self.files.listed(f"{ENTRIES}/"):
+            name = file.name.rpartition("/")[2]
+            with suppress(FileNotFoundError, Oversized):  # removed meanwhile; no entry
+                content = self.files.read(file.name, LARGEST_ENTRY) if is_key(name) else b""
+                found = self.described(name, content) if content else Miss("damaged", "no name of a key")
+                if isinstance(found, StoredFile):
+                    yield found, self._is_believed(name, content)
+
+    def _is_believed(self, key_hex: str, content: bytes) -> bool:
+        try:
+            self._refuse_strange(key_hex, content)
+        except Untrusted:
+            return False
+        return True
+
+    def described(self, key_hex: str, content: bytes) -> StoredFile | Miss:
+        """Return what an entry file says, or why it is none, whoever wrote it."""
         found = read_description(content, bytes.fromhex(key_hex))
         if isinstance(found, Miss):
             return found
@@ -138,7 +159,7 @@ class RemoteStore(StoreWithoutIndex):
             return None
         try:
             self._refuse_strange(key.hex, file)
-            found = self._stored(key.hex, file)
+            found = self.described(key.hex, file)
         except (OSError, MemoryError):
             return None
         return found if isinstance(found, StoredFile) else None

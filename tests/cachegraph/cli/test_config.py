@@ -17,7 +17,7 @@ def test_every_setting_is_shown_with_its_value_and_its_source(
 ) -> None:
     (tmp_path / "pyproject.toml").write_text("[tool.cachegraph]\nthreads = 2\n")
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("CACHEGRAPH_REMOTE", "https://user:secret@host/x")
+    monkeypatch.setenv("CACHEGRAPH_REMOTE", "redis://user:secret@host/1")
     done = CliRunner().invoke(app, ["config"])
     assert done.exit_code == 0, done.output
     rows = {line.split()[0]: line for line in done.stdout.splitlines()[2 : 2 + len(SETTINGS)]}
