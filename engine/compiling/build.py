@@ -18,7 +18,6 @@ from engine.compiling.request import FunctionRequest, data_constants, inner_cons
 from engine.errors import FunctionRefused
 from engine.graph.fgraph import FrozenFunctionGraph, FunctionGraph
 from engine.rewriting.pipeline import run_pipeline
-from engine.rewriting.replaced_ops import ReplaceOps
 from engine.rewriting.rewriters import RewriteReport
 from engine.runtime.execution import Execution
 from engine.scalar.embedded import refuse
@@ -113,10 +112,7 @@ def rewritten(
 ) -> tuple[FunctionGraph, RewriteReport]:
     """Return the graph of `request` after rewriting, and what was rewritten."""
     fgraph = request.graph.unfreeze()
-    report = run_pipeline(fgraph, request.mode.optimizer, graphs)
-    if request.mode.linker != "numpy":
-        ReplaceOps().run(fgraph, report)  # without rewrites, Ops without kernels are left
-    return fgraph, report
+    return fgraph, run_pipeline(fgraph, request.mode.optimizer, graphs)
 
 
 def optimized_blobs(

@@ -28,6 +28,7 @@ from engine.tensor.checks import Assert, CheckAndRaise, SpecifyShape
 from engine.tensor.creation import Alloc
 from engine.tensor.elemwise import DimShuffle, Elemwise
 from engine.tensor.joining import Join
+from engine.tensor.replaced_op import ReplacedOp
 from engine.tensor.shape import MakeVector, Reshape, Shape_i
 from engine.tensor.slicing import IncSubtensor, Subtensor
 from engine.tensor.subtensor import AdvancedIncSubtensor, AdvancedSubtensor
@@ -57,7 +58,7 @@ MOVING = (
 
 def rule_of(node: Apply) -> OpRule | None:
     """Return the rule by which `node` is lowered, or None if there is none."""
-    by_python = has_rows(node) or is_of_pair(node) or not _is_compiled(node)
+    by_python = has_rows(node) or is_of_pair(node) or not _is_compiled(node) or _is_replaced(node)
     return (None if by_python else RULES.get(type(node.op))) or python_rule(node)
 
 
@@ -66,6 +67,11 @@ def _is_compiled(node: Apply) -> bool:
     if type(node.op) is Elemwise:
         return has_loops(node)
     return type(node.op) in MOVING or has_compiled_dtypes(node) or _sets(node)
+
+
+def _is_replaced(node: Apply) -> bool:
+    """Return True if a rewrite would have replaced `node`: a mode without rewrites leaves it."""
+    return isinstance(node.op, ReplacedOp) and node.op.is_replaced(node.inputs)
 
 
 def _sets(node: Apply) -> bool:

@@ -102,7 +102,7 @@ def test_a_rewriter_sees_the_loops_of_a_function_as_they_are_written():
 
 
 @pytest.mark.parametrize("optimizer", [None, MergeOptimizer()], ids=str)
-def test_ops_without_kernels_are_replaced_without_rewrites(optimizer):
+def test_an_index_without_a_kernel_is_computed_without_rewrites(optimizer):
     v, mask = pt.vector("v"), pt.vector("mask", dtype="bool")
     f = engine.function([v, mask], pt.sin(v[mask]), mode=Mode("numba", optimizer))
     assert np.array_equal(f([1.0, 2.0], [False, True]), np.sin([2.0]))

@@ -29,6 +29,7 @@ from engine.graph.features import (
 from engine.rewriting.equilibrium import Affected
 from engine.rewriting.inner_graphs import InnerGraphs
 from engine.rewriting.rewriters import RewriteReport, SequentialGraphRewriter
+from engine.rewriting.shape_feature import ShapeFeature
 from tests.engine.graph.graph_state import state_of
 from tests.engine.graph.small_ops import DEPTHS, PLAIN, chain, combine, constant, follow
 
@@ -43,6 +44,7 @@ FEATURES = {
     PreserveVariableAttributes: PreserveVariableAttributes,
     PrintListener: lambda: PrintListener(active=False),
     ReplaceValidate: ReplaceValidate,
+    ShapeFeature: ShapeFeature,
     Supervisor: lambda: Supervisor([0]),
     Validator: Validator,
     Affected: Affected,
