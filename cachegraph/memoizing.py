@@ -26,7 +26,7 @@ import inspect
 import re
 import sys
 from collections.abc import Callable, Sequence
-from typing import Any, Generic, ParamSpec, TypeVar, overload
+from typing import Any, Concatenate, Generic, ParamSpec, TypeVar, overload
 
 from cachegraph.cache import Artifact, Cache, Correction, Found, default_cache
 from cachegraph.errors import CachegraphError, Unfingerprintable
@@ -40,7 +40,9 @@ from cachegraph.pickling import Unpicklable, dumps, loads
 from cachegraph.toolchain import toolchain
 
 P = ParamSpec("P")
+Q = ParamSpec("Q")
 R = TypeVar("R")
+S = TypeVar("S")
 
 _SCHEME = 2
 _LEVEL = "call"
@@ -108,9 +110,15 @@ class MemoizedFunction(Generic[P, R]):
             return call()
         return _Call(self, cache, key, bound, call).run()
 
-    def __get__(self, instance: object, owner: type | None = None) -> Callable[..., R]:
+    @overload
+    def __get__(self, instance: None, owner: type | None = None) -> MemoizedFunction[P, R]: ...
+    @overload
+    def __get__(
+        self: MemoizedFunction[Concatenate[S, Q], R], instance: S, owner: type | None = None
+    ) -> Callable[Q, R]: ...
+    def __get__(self, instance: Any, owner: type | None = None) -> Any:
         """Return the method of `instance`, which is then the first argument."""
-        return self if instance is None else functools.partial(self, instance)  # type: ignore[arg-type]
+        return self if instance is None else functools.partial(self, instance)
 
     def key(self, *args: P.args, **kwargs: P.kwargs) -> CacheKey:
         """Return the key of a call; raises Unfingerprintable, and TypeError for arguments that do not fit."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Literal, assert_type
 
 import cachegraph
@@ -20,7 +21,21 @@ def squares(limit: int) -> list[int]:
     return [n * n for n in range(limit)]
 
 
+class Scale:
+    """A factor; its method is memoized, too."""
+
+    def __init__(self, by: int) -> None:
+        self.by = by
+
+    @cachegraph.memoize
+    def of(self, x: int) -> list[int]:
+        """Return the multiple in a list."""
+        return [self.by * x]
+
+
 assert_type(squares(3), list[int])
+assert_type(Scale(2).of(3), list[int])
+method: Callable[[int], list[int]] = Scale(2).of
 
 x = pt.vector("x")
 mean = pt.scalar("mean")
