@@ -244,7 +244,8 @@ def test_calls_leave_no_references(x, arguments):
     gc.collect()
     assert sys.getallocatedblocks() - blocks < 100
     for value, before in zip(watched, counts, strict=True):
-        assert abs(sys.getrefcount(value) - before) < 50
+        # Before Python 3.12 all of the process counts None: other tests' threads and finalizers, too.
+        assert abs(sys.getrefcount(value) - before) < (5_000 if value is None else 50)
     latest = total.get_value(borrow=True)
     # its storage, this variable, and the argument, which Python 3.14 borrows
     assert sys.getrefcount(latest) == 3 - (sys.version_info >= (3, 14))
