@@ -28,14 +28,14 @@ class CodeMemory:
 
     def __init__(self, sizes: Sequence[int]) -> None:
         self._sizes = [-(-size // mmap.PAGESIZE) * mmap.PAGESIZE for size in sizes]
-        total = sum(self._sizes)
+        total = max(sum(self._sizes), mmap.PAGESIZE)
         flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS
         writable = mmap.PROT_READ | mmap.PROT_WRITE
-        start = _libc().mmap(None, max(total, mmap.PAGESIZE), writable, flags, -1, 0)
+        start = _libc().mmap(None, total, writable, flags, -1, 0)
         if start == ctypes.c_void_p(-1).value:
             raise _refused("mapping", total)
         # At the end of the process the system frees the memory.
-        finalize(self, _libc().munmap, start, max(total, mmap.PAGESIZE)).atexit = False
+        finalize(self, _libc().munmap, start, total).atexit = False
         self.starts = [start + sum(self._sizes[:segment]) for segment in SEGMENTS]
 
     def fill(self, contents: Sequence[bytes | bytearray]) -> None:
