@@ -44,6 +44,7 @@ from engine.rewriting.passes.fusion import FusionOptimizer, RecomputeForReductio
 from engine.rewriting.passes.gradient_controls import local_gradient_control
 from engine.rewriting.passes.inplace import INPLACE
 from engine.rewriting.passes.lifted_parts import LIFTED_PARTS
+from engine.rewriting.passes.rerolling import RerollLayers
 from engine.rewriting.passes.stabilize import STABILIZE
 from engine.rewriting.replaced_ops import ReplaceOps, local_replace_op
 from engine.rewriting.rewriters import GraphRewriter, NodeRewriter, RewriteReport
@@ -131,6 +132,8 @@ def _registered() -> SequenceDB:
     database.register("inline_named_ops", InlineNamedOps(), "fast_run", "fast_compile", position=-1.5)
     database.register("replace_ops", ReplaceOps(), "fast_run", "fast_compile", position=-1)
     database.register("merge_first", MergeOptimizer(), "fast_run", "fast_compile", "merge", position=0)
+    reroll = RerollLayers()
+    database.register(reroll.name, reroll, "fast_run", "fast_compile", position=0.5)
     database.register("canonicalize", canonicalize, "fast_run", "fast_compile", position=1)
     lazy = LazyBranches()
     database.register(lazy.name, lazy, "fast_run", "fast_compile", position=1.5)

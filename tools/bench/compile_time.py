@@ -43,7 +43,7 @@ CASES = {
     "chain of a scalar": Case((1000, 10_000), 15.0),
     "independent scalars": Case((1000, 10_000), 15.0),
     "sum of scalars": Case((1000, 10_000), 15.0),
-    "layers": Case((50, 200), 1.6),
+    "layers": Case((50, 200), 1.25),
 }
 
 

@@ -7,7 +7,7 @@ types alone (see `without_context`), and the answer is translated to the node at
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import reduce
 from inspect import signature
 from typing import Any
@@ -81,6 +81,28 @@ def length_elsewhere(x: Variable, axis: int) -> Variable | None:
             return source
         x, axis = source
     return shape_i(x, axis)
+
+
+def equal_axes(x: Variable, axis: int) -> Iterator[Axis]:
+    """Return axes that are as long as `axis` of `x` wherever `x` is computed, its own included."""
+    waiting, seen = [(x, axis)], set()
+    while waiting:
+        place = waiting.pop()
+        if place not in seen:
+            seen.add(place)
+            yield place
+            waiting.extend(_equal_sources(*place))
+
+
+def _equal_sources(x: Variable, axis: int) -> Sequence[Axis]:
+    node = x.owner
+    if node is not None and isinstance(node.op, Elemwise):
+        return [(v, axis) for v in node.inputs if not tensor_type_of(v).broadcastable[axis]]
+    source = _source(x, axis)
+    if isinstance(source, Variable):
+        asked = source.owner
+        return [(asked.inputs[0], asked.op.i)] if asked is not None and isinstance(asked.op, Shape_i) else []
+    return [] if source is None else [source]
 
 
 def has_length(x: Variable, length: Variable) -> bool:

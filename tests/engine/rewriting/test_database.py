@@ -99,6 +99,7 @@ def test_the_pipeline_is_described_by_plain_values_alone():
         "inline_named_ops",
         "replace_ops",
         "merge_first",
+        "reroll_layers",
         "canonicalize",
         "lazy_branches",
         "batches",
