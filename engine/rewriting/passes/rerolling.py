@@ -1,8 +1,8 @@
 """Chains of equal `OpFromGraph`s become loops, so that 200 equal layers cost what 50 do.
 
-A chain is rerolled if each further input is one variable for all nodes, or a row of a tensor whose rows are
-read one after the other, forward or back: what a chain computes that became a loop before, or a tensor that is
-known to be long enough. A loop's states keep their lengths, so each is shown to stay the same. A sum of what
+A chain is rerolled if each further input is one variable for all nodes, or a row of a tensor whose rows
+are read one after the other, forward or back: what a chain computes that became a loop before, or a tensor
+that is known to be long enough. A loop's states keep their lengths, so each is shown to stay the same. A sum of what
 all nodes compute, as the gradient by a common input is, is accumulated in the loop.
 
 A loop needs what the first node of its chain needs, and loops that compute some of that. So no loop comes to
@@ -34,7 +34,7 @@ FEWEST = 8
 """Chains of fewer nodes stay: a loop would save little, and has kernels of its own."""
 
 
-class Row(NamedTuple):
+class LoopRow(NamedTuple):
     """A row of the tensor `rows`; not `is_computed` if it is what a loop starts from."""
 
     rows: Variable
@@ -42,14 +42,14 @@ class Row(NamedTuple):
     is_computed: bool
 
 
-class Sum(NamedTuple):
+class RunningSum(NamedTuple):
     """The nodes that add one output of each node of a chain, in order, to the sum `before` (None: to 0)."""
 
     nodes: Sequence[Apply]
     before: Variable | None
 
 
-class Steps(NamedTuple):
+class LayerSteps(NamedTuple):
     """The nodes of a chain that become the steps of a loop, and what they read, by position.
 
     `links` has the output of the node before for each state; all nodes read the variables `constants`, and
@@ -63,7 +63,7 @@ class Steps(NamedTuple):
     sequences: dict[int, Any]
 
 
-Rows = dict[Variable, list[Row]]
+LoopRows = dict[Variable, list[LoopRow]]
 """Variables of the graph that are rows, of a loop that will be there."""
 
 
@@ -82,7 +82,7 @@ class RerollLayers(GraphRewriter):
         loops.replace(self.name)
 
 
-def _steps_of(chain: Chain, known: Rows) -> Steps | None:
+def _steps_of(chain: Chain, known: LoopRows) -> LayerSteps | None:
     """Return the steps of a loop that does what `chain` does, but for a node at either end; None if there
     are none.
     """
@@ -97,7 +97,7 @@ def _steps_of(chain: Chain, known: Rows) -> Steps | None:
     return None
 
 
-def _keeps_lengths(steps: Steps, state: int, output: int, constants: Collection[int]) -> bool:
+def _keeps_lengths(steps: LayerSteps, state: int, output: int, constants: Collection[int]) -> bool:
     """Return True if `output` is as long as the input `state`, or as inputs at the positions `constants`."""
     new, old = steps.graph.outputs[output], steps.graph.inputs[state]
     if new.type != old.type:
@@ -109,12 +109,12 @@ def _keeps_lengths(steps: Steps, state: int, output: int, constants: Collection[
     )
 
 
-def _reading(chain: Chain, nodes: Sequence[Apply], known: Rows) -> Steps | None:
+def _reading(chain: Chain, nodes: Sequence[Apply], known: LoopRows) -> LayerSteps | None:
     """Return `nodes` as steps; None if they are too few, or one reads something else than its neighbours."""
     if len(nodes) < FEWEST:
         return None
     links = dict(chain.links)
-    steps = Steps(chain.graph, nodes, links, {}, {})
+    steps = LayerSteps(chain.graph, nodes, links, {}, {})
     for p, first in enumerate(nodes[0].inputs):
         if p in links:
             continue
@@ -129,7 +129,7 @@ def _reading(chain: Chain, nodes: Sequence[Apply], known: Rows) -> Steps | None:
     return steps
 
 
-def _sequence_of(variables: Sequence[Variable], known: Rows) -> Any:
+def _sequence_of(variables: Sequence[Variable], known: LoopRows) -> Any:
     """Return the tensor whose rows `variables` are, in order; None if they are not the rows of one."""
     found = [{row.rows: row.position for row in _rows_of(variable, known)} for variable in variables]
     for rows, first, is_computed in _rows_of(variables[0], known):
@@ -143,7 +143,7 @@ def _sequence_of(variables: Sequence[Variable], known: Rows) -> Any:
     return None
 
 
-def _rows_of(variable: Variable, known: Rows) -> Sequence[Row]:
+def _rows_of(variable: Variable, known: LoopRows) -> Sequence[LoopRow]:
     """Return what `variable` is known to be a row of; a tensor that may be too short refuses other things
     as a sequence than as an array that is indexed.
     """
@@ -153,7 +153,7 @@ def _rows_of(variable: Variable, known: Rows) -> Sequence[Row]:
     position, length = scalar_value(node.inputs[1]), tensor_type_of(node.inputs[0]).shape[0]
     if position is None or length is None or not 0 <= position < length:
         return known.get(variable, ())
-    return [Row(node.inputs[0], position, True), *known.get(variable, ())]
+    return [LoopRow(node.inputs[0], position, True), *known.get(variable, ())]
 
 
 class _Loops:
@@ -161,20 +161,20 @@ class _Loops:
 
     def __init__(self, fgraph: FunctionGraph) -> None:
         self.fgraph = fgraph
-        self.rows: Rows = {}
+        self.rows: LoopRows = {}
         self.dropped: set[Apply] = set()
         self.sums: list[tuple[Variable, Variable]] = []
-        """The result of each Sum, and what replaces it."""
+        """The result of each RunningSum, and what replaces it."""
         self.read: set[Variable] = set()
         """The variables of the graph that new nodes read."""
 
-    def add(self, steps: Steps) -> None:
+    def add(self, steps: LayerSteps) -> None:
         """Make the loop that does `steps`."""
-        step = _Step(self.fgraph, steps)
+        step = _Rerolled(self.fgraph, steps)
         found = step.loop.apply(Scan)
         self._read_by([*found.buffers, *found.mapped][0].owner)
         for (p, q), buffer in zip(steps.links.items(), found.buffers, strict=False):
-            self._know(steps.nodes[0].inputs[p], Row(buffer, 0, False))
+            self._know(steps.nodes[0].inputs[p], LoopRow(buffer, 0, False))
             self._know_all([node.outputs[q] for node in steps.nodes], buffer, 1)
         for q, rows in zip(step.mapped, found.mapped, strict=True):
             self._know_all([node.outputs[q] for node in steps.nodes], rows, 0)
@@ -189,9 +189,9 @@ class _Loops:
 
     def _know_all(self, variables: Sequence[Variable], rows: Variable, first: int) -> None:
         for position, variable in enumerate(variables, first):
-            self._know(variable, Row(rows, position, True))
+            self._know(variable, LoopRow(rows, position, True))
 
-    def _know(self, variable: Variable, row: Row) -> None:
+    def _know(self, variable: Variable, row: LoopRow) -> None:
         self.rows.setdefault(variable, []).append(row)
 
     def replace(self, reason: str) -> None:
@@ -220,10 +220,10 @@ class _Loops:
                 self._read_by(variable.owner)
 
 
-class _Step:
-    """The loop over `steps`: a state for each link and then for each of `sums`; it maps the outputs `mapped`."""
+class _Rerolled:
+    """The loop over `steps`: a state for each link, then for each of `sums`, and the outputs `mapped`."""
 
-    def __init__(self, fgraph: FunctionGraph, steps: Steps) -> None:
+    def __init__(self, fgraph: FunctionGraph, steps: LayerSteps) -> None:
         self.steps = steps
         inner = [variable.type.make_variable() for variable in steps.graph.inputs]
         self.inner = inner
@@ -236,7 +236,7 @@ class _Step:
             State(expand_dims(first[p], 0), (-1,), [inner[p]], self.results[q])
             for p, q in steps.links.items()
         ]
-        self.sums: list[Sum] = []
+        self.sums: list[RunningSum] = []
         self.mapped: list[int] = []
         for q in range(len(steps.graph.outputs)):
             if q not in steps.links.values():
@@ -269,7 +269,7 @@ class _Step:
         return rebuild(lengths, dict(zip(self.inner, self.steps.nodes[0].inputs, strict=True)))
 
 
-def _sum_of(fgraph: FunctionGraph, terms: Sequence[Variable]) -> Sum | None:
+def _sum_of(fgraph: FunctionGraph, terms: Sequence[Variable]) -> RunningSum | None:
     """Return the nodes that add up `terms` in order, each the only user of its term and of the sum before."""
     adders = [_adder_of(fgraph, term) for term in terms]
     if adders[0] is None:
@@ -282,7 +282,7 @@ def _sum_of(fgraph: FunctionGraph, terms: Sequence[Variable]) -> Sum | None:
         total = adder.outputs[0]
     nodes: Any = adders if is_start else adders[1:]
     before = next((v for v in nodes[0].inputs if v is not terms[0]), None) if is_start else None
-    return None if is_start and before is None else Sum(nodes, before)
+    return None if is_start and before is None else RunningSum(nodes, before)
 
 
 def _adder_of(fgraph: FunctionGraph, term: Variable) -> Apply | None:
