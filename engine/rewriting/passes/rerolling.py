@@ -2,8 +2,8 @@
 
 A chain is rerolled if each further input is one variable for all nodes, or a row of a tensor whose rows
 are read one after the other, forward or back: what a chain computes that became a loop before, or a tensor
-that is known to be long enough. A loop's states keep their lengths, so each is shown to stay the same. A sum of what
-all nodes compute, as the gradient by a common input is, is accumulated in the loop.
+that is known to be long enough. A loop's states keep their lengths, so each is shown to stay the same. A sum
+of what all nodes compute, as the gradient by a common input is, is accumulated in the loop.
 
 A loop needs what the first node of its chain needs, and loops that compute some of that. So no loop comes to
 depend on itself.
