@@ -154,7 +154,8 @@ def fits() -> dict[str, Fit]:
     found["cos32"] = Fit(_cos, 0, float_end, 2, lambda z: z * z + mpf(10) ** -4)
     found["erfc64"] = Fit(_erfc, mpf(1) / 30, mpf(2) / 5, 22, _relative_to(_erfc))
     found["erfc32"] = Fit(_erfc, 1 / mpf("12.1"), mpf(2) / 5, 9, _relative_to(_erfc))
-    found["erfc_above_one"] = Fit(lambda t: mpmath.erfc(t + mpf(5) / 2), -mpf(3) / 2, mpf(3) / 2, 15)
+    middle, one_from = mpf("2.4609375"), mpf("3.921875")
+    found["erfc_above_one"] = Fit(lambda t: mpmath.erfc(t + middle), 1 - middle, one_from - middle, 12)
     found["log_of_sum"] = Fit(_log_of_sum, mpmath.sqrt(mpf(1) / 2) - 1, mpmath.sqrt(2) - 1, 8, abs)
     for bits, degree in ((64, 10), (32, 5)):
         found[f"exp2{bits}"] = Fit(

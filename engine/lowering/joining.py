@@ -18,8 +18,8 @@ from itertools import chain
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from engine.lowering.kernels.flat_loop import flat
 from engine.lowering.kernels.nest import NestOperand
-from engine.lowering.kernels.reduce import flat
 from engine.lowering.loops import Argument, Kernel
 from engine.lowering.memory_uses import MemoryUses, joint_name, outside
 from engine.lowering.merging import MAX_OPENED

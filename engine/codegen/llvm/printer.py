@@ -10,7 +10,16 @@ from engine.codegen.llvm.elementary.library import (
     define_elementary,
     vector_width,
 )
-from engine.codegen.llvm.ir_text import BYTE, POINTER, STATUS, WORD, FunctionText, LlvmType, LlvmValue
+from engine.codegen.llvm.ir_text import (
+    BYTE,
+    POINTER,
+    STATUS,
+    WIDTH_OF_32_BITS,
+    WORD,
+    FunctionText,
+    LlvmType,
+    LlvmValue,
+)
 from engine.codegen.llvm.row_products import define_row_products
 from engine.codegen.llvm.scalar_code import LLVM_TYPES, constant_of, emit_operation
 from engine.lowering.check import Names, check_kernel
@@ -207,7 +216,7 @@ class _KernelPrinter(Struct):
         ]
         printed = b.lines[head:]
         width = vector_width(printed) if _is_in_any_order(node) else ""
-        metadata = b.loop_metadata(group, _interleaved(node, printed), width)
+        metadata = b.loop_metadata(group, _interleaved(node, printed, width), width)
         b.cbranch(self.goes_on(node, following_index, stop), body, after, metadata)
         rest = b.lines[head:]
         del b.lines[head:]
@@ -301,16 +310,17 @@ class _KernelPrinter(Struct):
         return self.values[bound] if isinstance(bound, str) else WORD(bound)
 
 
-def _interleaved(node: Loop, lines: list[str]) -> int | None:
+def _interleaved(node: Loop, lines: list[str], width: str) -> int | None:
     """Return how many passes of the loop `lines` LLVM should have side by side; None lets it choose.
 
     Of passes that are independent and short it would have four: more code, which is no faster than two. Of
-    calls it would have four too, in turn.
+    calls it would have four too, in turn. Of inlined functions it would have one; two take 3 to 10 ms more
+    to compile, which functions of float32 are worth: their vectors wait for each other (decision 0171).
     """
     if not node.interleaved or calls_variants(lines):
         return 1
     is_short = not any(" call " in line for line in lines)
-    return 2 if node.independent and is_short else None
+    return 2 if (node.independent and is_short) or width == WIDTH_OF_32_BITS else None
 
 
 def _is_in_any_order(node: Loop) -> bool:

@@ -8,7 +8,7 @@ dims. The order of the loops depends on the dim that is innermost in memory:
   most with BLOCK plus the number of blocks, not with the number of elements. Products are computed in
   turn, as numpy's: a partial product of other elements may overflow where theirs does not.
 - It is kept: TILE neighbouring elements of the output are accumulated together, so that memory is read in
-  its order. A sum then adds element by element, as numpy's does along an outer axis.
+  its order, more than a page at a time. A sum then adds element by element, as numpy's does along an outer axis.
 """
 
 from __future__ import annotations
@@ -48,13 +48,13 @@ from engine.runtime.kernel_interface import EMPTY_REDUCTION
 from engine.scalar.promotion import integer_range
 
 BLOCK = 2048
-TILE = 1024
+TILE = 2048
 TOGETHER = 2
 """Rows that are accumulated together."""
-PARTS = 4
-"""Parts of a block that are read side by side for an extreme (decision 0164)."""
+PARTS, PART = 4, 4096
+"""Parts of a block that are read side by side for an extreme, and their elements (decisions 0164, 0171)."""
 
-_OPERATIONS = {
+OPERATIONS = {
     "sum": "add",
     "prod": "mul",
     "max": "maximum",
@@ -107,7 +107,7 @@ def _reduction(
     refuses_empty: bool,
     is_short: bool,
 ) -> Kernel:
-    if kind not in _OPERATIONS or not over <= set(range(rank)):
+    if kind not in OPERATIONS or not over <= set(range(rank)):
         raise InvalidKernel(
             "building", f"a {kind} over dims {tuple(sorted(over))}", f"the nest has {rank} dims"
         )
@@ -152,6 +152,16 @@ class _ReductionNest(Struct, frozen=True):
         operand = fused.operands[0] if is_of_one else None
         return operand is not None and not (self.is_short or operand.strided or any(operand.broadcast))
 
+    @property
+    def has_parts(self) -> bool:
+        """True for an extreme that is found in parts of a block."""
+        return self.is_plain and self.accumulator in FLOATS and self.kind in _OF_NUMBERS
+
+    @property
+    def block(self) -> int:
+        """The elements of a block."""
+        return PARTS * PART if self.has_parts else BLOCK
+
     def summary(self) -> str:
         operations = ", ".join(str(s.op) for s in self.fused.statements[:-1])
         of = f" of {operations}" if operations else ""
@@ -171,7 +181,7 @@ class _ReductionNest(Struct, frozen=True):
         )
 
     def combine(self, target: str, left: str, right: str) -> Compute:
-        return Compute(target, _OPERATIONS[self.kind], (left, right), self.accumulator)
+        return Compute(target, OPERATIONS[self.kind], (left, right), self.accumulator)
 
     def store(self, accumulated: str) -> tuple[Node, ...]:
         cast = Compute("result", "cast", (accumulated,), self.result)
@@ -196,7 +206,10 @@ class _ReductionNest(Struct, frozen=True):
         inner, total = self.innermost(initial)
         for outer in reversed(range(len(self.kept), depth)):
             inner, total = self.outer_loop(outer, inner, total)
-        return (constant("block_size", "int64", BLOCK), *self.nest(self.kept, 0, inner + self.store(total)))
+        return (
+            constant("block_size", "int64", self.block),
+            *self.nest(self.kept, 0, inner + self.store(total)),
+        )
 
     def innermost(self, initial: str) -> tuple[tuple[Node, ...], str]:
         """Return the innermost loop, which begins with `initial`, and the name of its total."""
@@ -233,7 +246,7 @@ class _ReductionNest(Struct, frozen=True):
             self.combine("blocks_next", "blocks", found),
         )
         carried = (Carried("blocks", initial, "blocks_next"),)
-        blocks = Loop("block", 0, self.gone[-1].extent, BLOCK, body, carried)
+        blocks = Loop("block", 0, self.gone[-1].extent, self.block, body, carried)
         return (*self.fused.nodes(self.fused.depth - 1), blocks), "blocks"
 
     def along_block(self, accumulate: tuple[Node, ...], carried: tuple[Carried, ...]) -> Loop:
@@ -245,7 +258,7 @@ class _ReductionNest(Struct, frozen=True):
         """Return the innermost loop of an extreme of floats: its NaNs are counted beside it."""
         count = _COUNTS[self.accumulator]
         block = (
-            *(self.extreme_of_parts() if self.is_plain else self.extreme_in_turn()),
+            *(self.extreme_of_parts() if self.has_parts else self.extreme_in_turn()),
             Compute("are_nans", "neq", ("all_nans", "no_nans"), "bool"),
             Compute("extreme", "where", ("are_nans", "nan", "all_numbers"), self.accumulator),
         )
@@ -452,71 +465,6 @@ class _ReductionNest(Struct, frozen=True):
             *walk,
             Loop("finished", "tile", "tile_end", 1, finish),
         )
-
-
-def flat(
-    inputs: Sequence[NestOperand],
-    body: Sequence[Statement | ScalarRepeat],
-    outputs: Sequence[Ref],
-    reductions: Sequence[tuple[str, Ref, str, str]],
-) -> Kernel:
-    """Return the kernel of one loop that stores `outputs`, arrays, and computes `reductions`, numbers.
-
-    Each reduction is a kind (sum, all, any, or prod of integers), the reduced value, the dtype that it is
-    accumulated in and that of its result. Every input has one dim. The outputs come first.
-    """
-    if not reductions:
-        return elementwise(inputs, body, outputs, 1)
-    return _flat(tuple(inputs), tuple(body), tuple(outputs), tuple(reductions))
-
-
-@lru_cache(maxsize=1024)
-def _flat(
-    inputs: tuple[NestOperand, ...],
-    body: tuple[Statement | ScalarRepeat, ...],
-    outputs: tuple[Ref, ...],
-    reductions: tuple[tuple[str, Ref, str, str], ...],
-) -> Kernel:
-    casts = [Statement("cast", (ref,), accumulator) for _, ref, accumulator, _ in reductions]
-    axes = (Axis((0,), "i0", "n0"),)
-    fused = Fused(inputs, (*body, *casts), axes, axes)
-    builder = KernelBuilder()
-    declare(builder, inputs, axes)
-    writes: list[Node] = []
-    for number, ref in enumerate(outputs):
-        pointer = builder.pointer(f"y{number}", fused.dtype(ref), ("output", number))
-        writes.append(WriteElement(Place(pointer, contiguous_terms(axes)), fused.name(ref)))
-    numbers, totals, sums, ends = [], [], [], []
-    results: list[Node] = []
-    for k, (kind, _, accumulator, result) in enumerate(reductions):
-        pointer = builder.pointer(f"z{k}", result, ("output", len(outputs) + k))
-        reduced = fused.name(("value", len(body) + k))
-        op, in_any_order = _OPERATIONS[kind], accumulator in FLOATS and kind == "sum"
-        numbers.append(Number(f"neutral{k}", accumulator, neutral_element(kind, accumulator)))
-        totals.append(Carried(f"total{k}", f"neutral{k}", f"total_next{k}"))
-        sums.append(Carried(f"sum{k}", f"neutral{k}", f"sum_next{k}", in_any_order))
-        writes.append(Compute(f"sum_next{k}", op, (f"sum{k}", reduced), accumulator))
-        ends.append(Compute(f"total_next{k}", op, (f"total{k}", f"sum{k}"), accumulator))
-        results.append(Compute(f"result{k}", "cast", (f"total{k}",), result))
-        results.append(WriteElement(Place(pointer), f"result{k}"))
-    each = (*fused.nodes(1), *writes)
-    block = (
-        *end_of("block", "block_size", "n0"),
-        Loop("i0", "block", "block_end", 1, each, tuple(sums), independent=True),
-        *ends,
-    )
-    nodes = (
-        constant("block_size", "int64", BLOCK),
-        *numbers,
-        *fused.nodes(0),
-        Loop("block", 0, "n0", BLOCK, block, tuple(totals)),
-        *results,
-    )
-    kinds = ", ".join(kind for kind, *_ in reductions)
-    operations = ", ".join(str(statement.op) for statement in body)
-    types = ", ".join(operand.dtype + " strided" * operand.strided for operand in inputs)
-    summary = f"{kinds} and {len(outputs)} arrays of {operations}: ({types})"
-    return builder.kernel((*fused.constants(), *nodes), summary)
 
 
 def neutral_element(kind: str, dtype: str) -> bytes:

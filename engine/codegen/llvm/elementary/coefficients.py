@@ -114,13 +114,15 @@ ERF: Table = {
 }
 """erf(x) / x in x**2, for |x| <= 1."""
 
-ERFC_ABOVE_ONE = _numbers(  # 2**-30.6 beside 1
-    "0x1.aab86e8634c99p-12 -0x1.1d82e45f9140ep-9 0x1.64e3889f728d1p-8 -0x1.119eaf9e72761p-7 "
-    "0x1.1a8b7e6e5d117p-7 -0x1.90daeae758faap-8 0x1.6eb02796e9e9dp-9 -0x1.1d860df5df4a8p-11 "
-    "-0x1.0f60278241d91p-12 0x1.09d01a5483eecp-12 -0x1.53f14d01ea1eep-14 -0x1.05eb58f32d725p-17 "
-    "0x1.076cbc718aac1p-16 -0x1.ce8f1848f548ep-19 -0x1.dc96912f50cadp-21 0x1.76eab898e905cp-22"
+ERFC_ABOVE_ONE = _numbers(  # 2**-25.0 beside 1
+    "0x1.0695eb70becc9p-11 -0x1.5a8cbc38c728ep-9 0x1.aa84cfdbe50cap-8 -0x1.40fe114a95df1p-7 "
+    "0x1.4384bcb853856p-7 -0x1.bc662ff8e7f06p-8 0x1.8408db4c56ea3p-9 -0x1.e7aedaf0e9aadp-12 "
+    "-0x1.9777582efca59p-12 0x1.3bd1ff9a22866p-12 -0x1.b399997a6c02dp-15 -0x1.a8c315e5afd6cp-16 "
+    "0x1.322c06efc4952p-17"
 )
-"""erfc(t + 2.5) for |t| <= 1.5, for erf in float32: above 4 it is 1."""
+"""erfc(t + ABOVE_ONE) for x = t + ABOVE_ONE from 1 to ONE_FROM, for erf in float32: above, it is 1."""
+
+ABOVE_ONE, ONE_FROM = 2.4609375, 3.921875
 
 ERFC: Table = {
     DOUBLE: _numbers(  # 2**-57

@@ -8,7 +8,14 @@ with the rounding error of x**2 taken into account, times a polynomial in 1 / (x
 from __future__ import annotations
 
 from engine.codegen.llvm.elementary.arithmetic import absolute, limited, polynomial, two_product, with_sign
-from engine.codegen.llvm.elementary.coefficients import ERF, ERFC, ERFC_ABOVE_ONE, ERFC_SHIFT
+from engine.codegen.llvm.elementary.coefficients import (
+    ABOVE_ONE,
+    ERF,
+    ERFC,
+    ERFC_ABOVE_ONE,
+    ERFC_SHIFT,
+    ONE_FROM,
+)
 from engine.codegen.llvm.elementary.exponential import exp_of_sum
 from engine.codegen.llvm.ir_text import DOUBLE, FLOAT, FunctionText, LlvmValue
 
@@ -37,9 +44,11 @@ def _erf_of_small(b: FunctionText, x: LlvmValue) -> LlvmValue:
 
 
 def _erf_of_large_float(b: FunctionText, x: LlvmValue) -> LlvmValue:
-    """Return erf(x) for x >= 1, in float32."""
-    t = b.op("fsub", limited(b, x, 1.0, 4.0), x.type(2.5))
-    return b.op("fsub", x.type(1.0), polynomial(b, t, ERFC_ABOVE_ONE))
+    """Return erf(x) for x >= 1, in float32: even and odd powers are added up side by side."""
+    t = b.op("fsub", limited(b, x, 1.0, ONE_FROM), x.type(ABOVE_ONE))
+    square = b.op("fmul", t, t)
+    even, odd = polynomial(b, square, ERFC_ABOVE_ONE[::2]), polynomial(b, square, ERFC_ABOVE_ONE[1::2])
+    return b.op("fsub", x.type(1.0), b.muladd(t, odd, even))
 
 
 def _erfc_of_large(b: FunctionText, x: LlvmValue) -> LlvmValue:

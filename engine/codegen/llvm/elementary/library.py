@@ -7,7 +7,6 @@ function. A function that branches is called in loops too, by whole vectors (var
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Sequence
 from functools import cache
 
@@ -79,7 +78,6 @@ _PREFIX = "elementary"
 _MOST_INLINED = 32
 """Inlined calls of a kernel: each takes about 4 ms to compile, and then saves 2 to 15 ns an element."""
 _IN_LOOP, _ONCE, _ALWAYS_INLINED = "#0", "#1", "#2"
-_TOUCHES_WORDS = re.compile(r" = load i64, | store i64 ").search
 
 
 def call_elementary(b: FunctionText, op: str, arguments: Sequence[LlvmValue]) -> LlvmValue:
@@ -109,13 +107,14 @@ def vector_width(lines: Sequence[str]) -> str:
     """Return the node that says how wide the vectors of a loop with the code `lines` are, or "".
 
     LLVM would compare several widths, which takes long where functions are inlined, and on AVX-512 chooses
-    half a register. A loop with other calls or loops inside is left to it.
+    half a register; it would have half a register of floats, too, that become doubles later. A loop with
+    other calls or loops inside is left to it.
     """
     calls = [line for line in lines if " call " in line and "@llvm." not in line]
     is_left = any(" = phi " in line or " frem " in line for line in lines)
     if not calls or is_left or not all(f"@{_PREFIX}." in line for line in calls):
         return ""
-    has_64_bits = any(" double" in line or _TOUCHES_WORDS(line) for line in lines)
+    has_64_bits = any(" double" in line for line in calls)
     return WIDTH_OF_64_BITS if has_64_bits else WIDTH_OF_32_BITS
 
 

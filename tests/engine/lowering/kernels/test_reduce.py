@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from engine.lowering.kernels.nest import NestOperand
-from engine.lowering.kernels.reduce import BLOCK, TILE, TOGETHER, reduction
+from engine.lowering.kernels.reduce import BLOCK, PART, PARTS, TILE, TOGETHER, reduction
 from engine.lowering.loops import Loop, walk
 from engine.lowering.statements import Statement
 from engine.runtime.errors import InvalidKernel
@@ -42,7 +42,7 @@ def reduced(run, kernel, inputs, shape, axes, dtype):
 
 SHAPES = {
     0: [()],
-    1: [(0,), (1,), (7,), (BLOCK + 13,)],
+    1: [(0,), (1,), (7,), (BLOCK + 13,), (PARTS * PART + 13,)],
     2: [(3, 5), (0, 4), (4, 0), (9, TILE + 3), (300, 17)],
 }
 SHAPES[3] = [(2, 3, 4), (5, 0, 2), (1, 1, 1), (3, 20, 11)]
@@ -139,7 +139,7 @@ def test_not_a_number_passes_through_max_and_min(run, kind, axes):
 @pytest.mark.parametrize("kind", ["sum", "prod", "max", "min"])
 def test_special_values_count_at_every_position_of_a_long_row(run, kind, dtype):
     kernel = simple(kind, dtype, 1, (0,))
-    for size in (1, 2, 5, 16, 61, BLOCK + 7):
+    for size in (1, 2, 5, 16, 61, BLOCK + 7, PARTS * PART + 7):
         for position in {0, 1, size // 2, size - 2, size - 1} & set(range(size)):
             for special in (np.nan, np.inf, -np.inf):
                 x = np.linspace(0.5, 1.5, size).astype(dtype)
@@ -249,11 +249,12 @@ def test_products_of_rows_are_those_of_their_elements_in_turn(run, dtype, accumu
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 @pytest.mark.parametrize("rank", [1, 2])
 def test_an_extreme_is_nan_if_any_element_is(run, kind, dtype, rank):
-    length = 2 * BLOCK + 13
+    block = PARTS * PART
+    length = 2 * block + 13
     shape, axes = ((length,), (0,)) if rank == 1 else ((3, length), (1,))
     kernel = simple(kind, dtype, rank, axes)
     for fill in (1.5, -0.0, np.inf, -np.inf, np.nan):
-        for position in (None, 0, 1, 7, 8, BLOCK - 1, BLOCK, 2 * BLOCK, length - 1):
+        for position in (None, 0, 1, 7, 8, PART - 1, PART, block - 1, block, 2 * block, length - 1):
             for special in (np.nan, -np.nan, np.inf, -np.inf, 2.5):
                 x = np.full(shape, fill, dtype)
                 if position is not None:
