@@ -77,6 +77,10 @@ class LeaseFiles(Protocol):
         """Return when the file is removed, if the files tell, or else after `seconds`."""
 
 
+class _Released(Exception):
+    """A generation was released since it was listed."""
+
+
 class Host(NamedTuple):
     """The host of a process: its `name`, and the `machine` on which process numbers are unique."""
 
@@ -130,8 +134,8 @@ class Lease:
                 elif holder is None:
                     last += 1
                     holder = self._living(last)
-            except FileNotFoundError:
-                # Released since it was listed. A network client that lists it again shows an old state.
+            except _Released:
+                # A network client that lists it again shows an old state.
                 released, shown = last, last if last == released else shown
                 continue
             if holder is not None:
@@ -198,11 +202,14 @@ class Lease:
         return max(_generations(ends), default=0)
 
     def _living(self, generation: int) -> Holder | None:
-        """Return the holder of that generation, or None if it is dead. Raises FileNotFoundError.
+        """Return the holder of that generation, or None if it is dead. Raises _Released.
 
         It also counts as dead if no holder can have written it (too large, untrusted).
         """
-        content = self._content(generation)
+        try:
+            content = self._content(generation)
+        except FileNotFoundError as error:
+            raise _Released from error
         if content is None:
             return None
         now = self._clock()

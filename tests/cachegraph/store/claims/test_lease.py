@@ -243,6 +243,18 @@ def test_a_lease_that_cannot_be_written_is_not_left_behind(
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
+@pytest.mark.parametrize("code", [errno.ENOENT, errno.EACCES, errno.ESTALE])
+def test_a_lease_whose_directory_cannot_be_made_is_no_lease_of_others(
+    path: Path, monkeypatch: pytest.MonkeyPatch, code: int
+) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise OSError(code, os.strerror(code))
+
+    monkeypatch.setattr(Path, "mkdir", refuse)
+    with pytest.raises(OSError, match=os.strerror(code)):
+        Lease(path).acquire()
+
+
 def test_a_forked_child_gives_back_nothing_of_its_parent(path: Path) -> None:
     lease = Lease(path)
     assert lease.acquire() is None
