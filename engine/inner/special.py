@@ -18,7 +18,7 @@ from engine.tensor.broadcasting import unbroadcast_axes
 from engine.tensor.conversion import as_tensor_variable, as_tensors
 from engine.tensor.elemwise import cast, dimshuffle
 from engine.tensor.math import abs as absolute
-from engine.tensor.math import add, eq, exp, log, log1p, mul, sub, switch, true_div
+from engine.tensor.math import add, and_, eq, exp, log, log1p, mul, sub, switch, true_div
 from engine.tensor.reduction import max as max_over
 from engine.tensor.reduction import sum as sum_over
 
@@ -63,12 +63,17 @@ class _OverAxes(SymbolicOp):
     __repr__ = __str__
 
 
+def _finite(largest: Any) -> Any:
+    """Return `largest`, or 0 where it is infinite: inf - inf would be NaN, and all that is divided by it."""
+    return switch(eq(absolute(largest), float("inf")), 0.0, largest)
+
+
 class Softmax(_OverAxes):
-    """exp(x) divided by its sum over `axis`."""
+    """exp(x) divided by its sum over `axis`. An element that is inf becomes NaN, finite ones beside it 0."""
 
     def build_inner_graph(self, *inputs: Any) -> list[Any]:
         (x,) = inputs
-        powers = exp(sub(x, max_over(x, self.axis, keepdims=True)))
+        powers = exp(sub(x, _finite(max_over(x, self.axis, keepdims=True))))
         return [true_div(powers, self.summed(powers))]
 
     def logarithm(self, x: Any) -> Any:
@@ -94,11 +99,11 @@ class Softmax(_OverAxes):
 
 
 class LogSoftmax(_OverAxes):
-    """The logarithm of the softmax of x over `axis`."""
+    """The logarithm of the softmax of x over `axis`: as x - logsumexp(x) where elements are infinite."""
 
     def build_inner_graph(self, *inputs: Any) -> list[Any]:
         (x,) = inputs
-        moved = sub(x, max_over(x, self.axis, keepdims=True))
+        moved = sub(x, _finite(max_over(x, self.axis, keepdims=True)))
         return [sub(moved, log(self.summed(exp(moved))))]
 
     def pullback_wanted(
@@ -127,9 +132,7 @@ class LogSumExp(_OverAxes):
 
     def build_inner_graph(self, *inputs: Any) -> list[Any]:
         (x,) = inputs
-        largest = max_over(x, self.axis)
-        # inf - inf would be NaN.
-        shift = switch(eq(absolute(largest), float("inf")), 0.0, largest)
+        shift = _finite(max_over(x, self.axis))
         powers = exp(sub(x, self.expanded(shift, x.type.ndim)))
         return [add(log(self.summed(powers, keepdims=False)), shift)]
 
@@ -186,17 +189,23 @@ class _TimesLog(SymbolicOp):
         (x, y), gradient = inputs, cotangents[0]
         if gradient is None:
             return [None, None]
-        found = [mul(gradient, self.logarithm_of(y)), true_div(mul(gradient, x), self.divisor(y))]
+        found = [mul(gradient, slope) for slope in self._slopes(x, y)]
         return [
             sum_over(each, axes, keepdims=True) if (axes := unbroadcast_axes(v.type, each.type)) else each
             for v, each in zip(inputs, found, strict=True)
         ]
 
     def pushforward(self, inputs: Sequence[Any], outputs: Sequence[Any], tangents: Sequence[Any]) -> Any:
-        x, y = inputs
-        slopes = (self.logarithm_of(y), true_div(x, self.divisor(y)))
+        slopes = self._slopes(*inputs)
         given = [mul(t, slope) for t, slope in zip(tangents, slopes, strict=True) if t is not None]
         return [reduce(add, given)]
+
+    def _slopes(self, x: Any, y: Any) -> tuple[Any, Any]:
+        """Return the derivatives by x and y. By y it is 0 where 0 is divided by 0: there the result is 0 for
+        every y."""
+        divisor = self.divisor(y)
+        divided = switch(and_(eq(x, 0), eq(divisor, 0)), 0.0, true_div(x, divisor))
+        return self.logarithm_of(y), divided
 
 
 class XLogY(_TimesLog):

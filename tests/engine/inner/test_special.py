@@ -45,6 +45,21 @@ def test_the_logarithm_of_a_sum_with_infinite_terms_is_infinite(mode, kernels_on
     np.testing.assert_array_equal(found, [np.inf, -np.inf, np.nan])
 
 
+@pytest.mark.parametrize("mode", ["FAST_RUN", "NUMPY"])
+def test_beside_an_infinite_element_a_softmax_is_what_is_written(mode, kernels_once):
+    x = pt.dmatrix("x")
+    powers = pt.exp(x)
+    pairs = [
+        (pt.log_softmax(x, 1), x - pt.logsumexp(x, 1, keepdims=True)),
+        (pt.softmax(x, 1), powers / powers.sum(1, keepdims=True)),
+    ]
+    due = [[[np.nan, -np.inf], [np.nan] * 2, [np.nan] * 2], [[np.nan, 0], [np.nan] * 2, [np.nan] * 2]]
+    for (op, written), expected in zip(pairs, due, strict=True):
+        for output in (op, written):
+            found = engine.function([x], output, mode=mode)(INFINITE)
+            np.testing.assert_array_equal(found, expected)
+
+
 @pytest.mark.parametrize("name", FUNCTIONS)
 @pytest.mark.parametrize("axis", [None, 1, (0, 2)])
 def test_gradients_are_those_of_finite_differences(name, axis):

@@ -132,6 +132,25 @@ def test_slopes_by_parameters_at_the_ends_are_zero():
     np.testing.assert_array_equal(ends, np.zeros((2, 2)))
 
 
+def test_the_slope_of_erfcx_has_all_its_digits():
+    """The terms of 2 x erfcx(x) - 2 / sqrt(pi) are equal in eight digits at 1e4, and in all of them at 1e8."""
+    points = np.array([-1e200, -20.0, -3.0, 0.0, 1.0, 9.99, 10.0, 12.0, 1e3, 1e4, 1e8, 1e200, np.inf, np.nan])
+    x = pt.dvector("x")
+    slope = engine.grad(pt.erfcx(x).sum(), x)
+    with mpmath.workdps(60):
+        due = [float(_slope_of_erfcx(point)) for point in points[1:-2]]
+    found = engine.function([x], [slope, engine.grad(slope.sum(), x)])(points)
+    np.testing.assert_allclose(found[0], [-np.inf, *due, 0.0, np.nan], rtol=1e-13)
+    assert np.all(np.isfinite(found[1][1:-2]))
+
+
+def _slope_of_erfcx(x):
+    if x > 1e7:
+        return -1 / (mpmath.sqrt(mpmath.pi) * mpmath.mpf(x) ** 2)
+    x = mpmath.mpf(x)
+    return 2 * x * mpmath.exp(x * x) * mpmath.erfc(x) - 2 / mpmath.sqrt(mpmath.pi)
+
+
 def test_slopes_that_no_series_gives_are_nan():
     a, z = pt.dvectors("a", "z")
     slope = engine.function([a, z], engine.grad(pt.hyp2f1(a, 10.0, 3.0, z).sum(), a))
