@@ -7,9 +7,9 @@ A round compiles EXPRESSIONS expressions of about 30 Ops and their derivatives a
 at five points. Exact numbers judge: balls of as many bits as they need, if python-flint is installed, and
 numbers of 4,000 bits otherwise, which take twenty times as long. Where the engine's number is not theirs to
 1e-10 of it, the numpy backend computes the expression too, on the graph as it was written, and PyTensor (if it
-is installed) where the number is not finite, and of a share of the others: a fault is a number that one of them
-computes right, and the engine's rewritten graph does not. Some rounds are fused and compiled, too. A later run
-goes on with `--seed` and `--first`.
+is installed) where the number is not finite, and of a share of the expressions where it is: a fault is a number
+that one of them computes right, and the engine's rewritten graph does not. Some rounds are fused and compiled,
+too. A later run goes on with `--seed` and `--first`.
 
 A number that only PyTensor computes right is explained (printed, and no fault) if its error is what rounding
 the value and the derivatives of each operation to doubles makes of exact numbers. There terms cancel in
@@ -33,7 +33,7 @@ from rounds import ROOT, run
 
 sys.path.insert(0, str(ROOT))
 os.environ["CACHEGRAPH_MODE"] = "off"
-os.environ.setdefault("PYTENSOR_FLAGS", "cxx=")
+os.environ.setdefault("PYTENSOR_FLAGS", "cxx=,traceback__limit=0")
 
 import engine
 import engine.tensor as pt
@@ -135,22 +135,34 @@ def _fault(
     expressions: list[Expression], points: list[list[np.ndarray]], modes: list[Any], asked: list[bool]
 ) -> str | None:
     rivals = Rivals(expressions, len(points[0]))
+    lost = set[tuple[int, int]]()  # where PyTensor has no value either
     for doubt in _doubts(expressions, points, modes):
-        is_asked = asked[doubt.place] or not np.all(np.isfinite(doubt.found))
+        is_finite, where = bool(np.all(np.isfinite(doubt.found))), (doubt.place, id(doubt.values))
+        is_asked = asked[doubt.place] if is_finite else where not in lost
         for name in RIVALS if is_asked else RIVALS[:1]:
             rival = rivals.function(name, doubt.place, doubt.number)
             result = rival(*doubt.values)
+            if (
+                name == PYTENSOR
+                and not doubt.number
+                and not np.any(np.isfinite(result[~np.isfinite(doubt.found)]))
+            ):
+                lost.add(where)
             if not _is_worse(doubt.found, result, doubt.due) or _is_luck(rival, doubt):
                 continue
-            what = f"derivative {doubt.number - 1}" if doubt.number else "the value"
-            fault = (
-                f"expression {doubt.place}: {what} is {doubt.found}, {name} {result}, "
-                f"exactly {doubt.due.tolist()} at {[value.tolist() for value in doubt.values]}"
-            )
+            fault = _described(doubt, name, result)
             if name != PYTENSOR or not _is_rounding(doubt):
                 return fault
             print(f"explained by rounding: {fault}", flush=True)
     return None
+
+
+def _described(doubt: Doubt, name: str, result: np.ndarray) -> str:
+    what = f"derivative {doubt.number - 1}" if doubt.number else "the value"
+    return (
+        f"expression {doubt.place}: {what} is {doubt.found}, {name} {result}, "
+        f"exactly {doubt.due.tolist()} at {[value.tolist() for value in doubt.values]}"
+    )
 
 
 class Doubt(NamedTuple):
