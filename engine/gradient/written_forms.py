@@ -7,13 +7,13 @@ inner graphs of Softmax and the like are not taken for these Ops themselves.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 from engine.graph.variables import Variable
-from engine.scalar import arithmetic, exponential
+from engine.scalar import arithmetic, comparison, exponential
 from engine.scalar.op import ScalarOp
-from engine.tensor.elemwise import DimShuffle, Elemwise
+from engine.tensor.elemwise import DimShuffle, Elemwise, elemwise
 from engine.tensor.matching import DEEPEST, dtype_of, is_alike, operands_of, scalar_value
 from engine.tensor.math import neg
 from engine.tensor.reduction import Max, Sum
@@ -132,6 +132,7 @@ def is_number(v: Any, holds: Callable[[float], bool]) -> bool:
     return value is not None and bool(holds(value))
 
 
+_MAXIMUM, _WHERE = elemwise(comparison.maximum), elemwise(comparison.where)
 _FURTHEST = 4
 """The largest number of operations between the maximum and its subtraction."""
 
@@ -157,9 +158,21 @@ def exponents_of_sum(v: Variable) -> list[Any] | None:
 
 
 def is_shifted(exponents: Sequence[Any]) -> bool:
-    """Return True if the same variable is subtracted in all `exponents`."""
+    """Return True if the largest of some variables is subtracted from each of them in `exponents`."""
     differences = [operands_of(x, arithmetic.sub) for x in exponents]
-    return len({None if d is None else d[1] for d in differences}) == 1 and differences[0] is not None
+    found = [d for d in differences if d is not None]
+    if len(found) < len(exponents) or len({shift for _, shift in found}) > 1:
+        return False
+    return _is_largest(found[0][1], [x for x, _ in found], _FURTHEST)
+
+
+def _is_largest(variable: Variable, among: Collection[Variable], steps: int) -> bool:
+    """Return True if `variable` is made of a choice of one of the variables `among`, within `steps` operations."""
+    node = variable.owner
+    if node is None or steps == 0 or not isinstance(node.op, DimShuffle | Elemwise):
+        return False
+    is_choice = node.op in (_MAXIMUM, _WHERE) and any(v in among for v in node.inputs)
+    return is_choice or any(_is_largest(v, among, steps - 1) for v in node.inputs)
 
 
 def _terms(v: Variable) -> list[Variable]:

@@ -8,6 +8,7 @@ import engine
 import engine.tensor as pt
 from engine import grad
 from engine.gradient import pushforward
+from engine.gradient.stable_forms import stable_form
 from engine.graph.reference import evaluate
 
 REWRITTEN = engine.Mode("numpy", engine.Mode().optimizer)
@@ -246,6 +247,24 @@ def test_what_has_a_form_within_the_steps_of_a_loop_is_differentiated_in_it():
     total = engine.scan(lambda r, a, w: a + pt.log(probability(w * r)), x, 0.0, w, return_updates=False)[-1]
     (found,) = evaluate([x, w], [grad(total, w)], [np.array([-800.0, 800.0, 0.5]), np.array(1.0)])
     np.testing.assert_allclose(found, -800 + 0.5 * sigmoid(-0.5))
+
+
+def test_what_is_subtracted_from_both_exponents_keeps_them_small_only_if_it_is_their_largest():
+    x, y, z = pt.dvectors("x", "y", "z")
+    outputs = [pt.log(pt.exp(x - z) + pt.exp(y - z)), pt.log(pt.exp(x - z) - pt.exp(y - z))]
+    slopes = [grad(pt.sum(output), x) for output in outputs]
+    points = [np.array([1e4, -1e4]), np.array([10.0, -2e4]), np.array([3.0, 2.0])]
+    found = engine.function([x, y, z], outputs + slopes, mode=REWRITTEN)(*points)
+    np.testing.assert_allclose(found, [[9997, -10002], [9997, -10002], [1, 1], [1, 1]], rtol=1e-14)
+
+
+@pytest.mark.parametrize(
+    "largest", [pt.maximum, lambda x, y: pt.switch(pt.isinf(pt.maximum(x, y)), 0.0, pt.maximum(x, y))]
+)
+def test_exponents_less_their_largest_stay_as_they_are_written(largest):
+    x, y = pt.dvectors("x", "y")
+    m = largest(x, y)
+    assert stable_form(pt.log(pt.exp(x - m) + pt.exp(y - m)).owner) is None
 
 
 def test_a_mask_by_multiplication_hides_what_is_not_finite():
