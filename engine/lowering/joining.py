@@ -1,9 +1,9 @@
 """Joining of loops: calls over the same range that share arrays, or only reduce, become one call of one loop.
 
-A joined loop reads each array once, passes elements on in registers, and computes any number of arrays
-and reductions; an array that only its members use disappears. Loops of one range are joined unless something
-between them needs the one and is needed by the other. Calls that may fail keep their order, so the same
-error is raised first.
+A joined loop reads each array once, passes elements on in registers, computes any number of arrays and
+reductions, and adds to elements of arrays; an array that only its members use disappears. Loops of one range
+are joined unless something between them needs the one and is needed by the other. Calls that may fail keep
+their order, so the same error is raised first.
 
 Equal calls stay equal: a kind of joined loop is kept only if compiling it costs no more than compiling the
 kernels that it makes needless.
@@ -18,20 +18,22 @@ from itertools import chain
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from engine.lowering.kernels.flat_loop import flat
+from engine.lowering.kernels.flat import Addition, flat
 from engine.lowering.kernels.nest import NestOperand
 from engine.lowering.loops import Argument, Kernel
 from engine.lowering.memory_uses import MemoryUses, joint_name, outside
 from engine.lowering.merging import MAX_OPENED
 from engine.lowering.statements import Ref, ScalarRepeat, Statement
 from engine.lowering.step_order import followed_steps, ordered
-from engine.lowering.steps import Buffer, FlatOperand, FlatStore, FlatWork, Step
+from engine.lowering.steps import Buffer, FlatAddition, FlatOperand, FlatStore, FlatWork, Step
 from engine.lowering.table import Table
 
 MAX_STATEMENTS = 100
 """The largest number of statements in a joined loop."""
 MAX_ARRAYS = 16
 """The largest number of arrays and numbers that it reads and writes."""
+MAX_ADDITIONS = 8
+"""The largest number of arrays that it adds to: what is added is kept for a block, on the stack."""
 _SEGMENT = 1000
 """The number of steps among which loops are joined: the work grows with its square."""
 _WINDOW = 32
@@ -69,7 +71,10 @@ def _segments(steps: Sequence[Step]) -> Iterator[list[Step]]:
 
 
 class _Group(Struct, eq=False):
-    """Steps to join: `written`, `read` and `reduced` say how they use memory; `arrays` have been seen."""
+    """Steps to join: `written`, `read` and `reduced` say how they use memory; `arrays` have been seen.
+
+    What they add to counts as `reduced`: no pass of the loop may read it.
+    """
 
     number: int
     steps: list[Step] = field(default_factory=list)
@@ -79,6 +84,8 @@ class _Group(Struct, eq=False):
     reduced: set[Buffer] = field(default_factory=set)
     arrays: set[int] = field(default_factory=set)
     statements: int = 0
+    additions: int = 0
+    overwrites: bool = False
 
     def takes(self, work: FlatWork, pointers: set[int]) -> bool:
         """Return True if the loop of `work`, whose arrays are at `pointers`, may run inside this one.
@@ -86,10 +93,16 @@ class _Group(Struct, eq=False):
         The caller has found that they share arrays, or only reduce.
         """
         is_small = self.statements + len(work.statements) <= MAX_STATEMENTS
+        is_small = is_small and self.additions + len(work.additions) <= MAX_ADDITIONS
         return is_small and len(self.arrays | pointers) <= MAX_ARRAYS and self._agrees(work)
 
     def _agrees(self, work: FlatWork) -> bool:
-        """Return True if both use the same elements in a pass of all memory that one of them writes."""
+        """Return True if both use the same elements in a pass of all memory that one of them writes.
+
+        What is added may be read behind all stores of the loop: none of them overwrites what it reads.
+        """
+        if work.additions and self.overwrites:
+            return False
         for operand in work.operands:
             if operand.buffer in self.reduced:
                 return False
@@ -101,8 +114,10 @@ class _Group(Struct, eq=False):
                 places.add(_each(self.written[store.buffer]))
             if store.buffer in self.reduced or not places <= {_each(store.pointer)}:
                 return False
+            if self.additions and store.buffer in self.read:
+                return False
         used = {*self.written, *self.read, *self.reduced}
-        return used.isdisjoint(reduction.buffer for reduction in work.reductions)
+        return used.isdisjoint(result.buffer for result in work.accumulated)
 
     def add(self, step: Step, work: FlatWork, pointers: set[int]) -> None:
         """Add a step, whose arrays are at `pointers`."""
@@ -111,9 +126,10 @@ class _Group(Struct, eq=False):
         self.statements += len(work.statements)
         self.arrays |= pointers
         for store in work.stores:
+            self.overwrites = self.overwrites or store.buffer in self.read
             self.written[store.buffer] = store.pointer
-        for reduction in work.reductions:
-            self.reduced.add(reduction.buffer)
+        self.reduced.update(result.buffer for result in work.accumulated)
+        self.additions += len(work.additions)
         for operand in work.operands:
             if operand.buffer is not None:
                 self.read.setdefault(operand.buffer, set()).add(_place(operand))
@@ -131,7 +147,7 @@ def _each(pointer: int) -> Place:
 def _arrays(work: FlatWork) -> set[int]:
     """Return the pointers of the arrays that `work` reads or writes."""
     read = {operand.pointer for operand in work.operands if not operand.is_repeated}
-    return read | {store.pointer for store in work.stores}
+    return read | {store.pointer for store in work.stores} | {added.pointer for added in work.additions}
 
 
 class _Grouping:
@@ -172,7 +188,9 @@ class _Grouping:
         behind = self._behind
         for group in reversed(self._ranges.get(work.extent, [])[-_WINDOW:]):
             # What most groups fail is asked first.
-            shares = not pointers.isdisjoint(group.arrays) or not (group.written or work.stores)
+            shares = not pointers.isdisjoint(group.arrays) or not (
+                group.written or work.stores or work.additions
+            )
             if shares and group.takes(work, pointers):
                 number = group.number
                 if not any(behind[other] >> number & 1 for other in needed if other != number):
@@ -251,6 +269,7 @@ def _joined(group: _Group, uses: MemoryUses) -> Step:
         work.statements,
         [store.ref for store in work.stores],
         [(r.kind, r.ref, r.accumulator, r.dtype) for r in work.reductions],
+        [Addition(a.ref, a.index, a.from_end, a.dtype) for a in work.additions],
     )
     found = [_argument(work, argument) for argument in kernel.arguments]
     return Step(
@@ -276,7 +295,7 @@ def _argument(work: FlatWork, argument: Argument) -> tuple[int, Buffer | None]:
             return stride, None
         case ("output", int(k)):
             written = [(to.pointer, to.buffer) for to in work.stores]
-            return [*written, *((to.pointer, to.buffer) for to in work.reductions)][k]
+            return [*written, *((to.pointer, to.buffer) for to in work.accumulated)][k]
     return work.extent, None
 
 
@@ -285,7 +304,7 @@ def _joint_work(works: Sequence[FlatWork], inside: set[Buffer]) -> FlatWork:
     operands: dict[FlatOperand, int] = {}
     statements: dict[Statement | ScalarRepeat, int] = {}
     stores: dict[int, FlatStore] = {}
-    reductions = []
+    reductions, additions = [], []
     for work in works:
         inputs: list[Ref] = [
             stores[o.pointer].ref
@@ -301,8 +320,10 @@ def _joint_work(works: Sequence[FlatWork], inside: set[Buffer]) -> FlatWork:
             places.append(statements.setdefault(moved, len(statements)))
         stores.update((s.pointer, replace(s, ref=_moved(s.ref, inputs, places))) for s in work.stores)
         reductions += [replace(r, ref=_moved(r.ref, inputs, places)) for r in work.reductions]
+        additions += [_moved_addition(a, inputs, places) for a in work.additions]
     stored = tuple(store for store in stores.values() if store.buffer not in inside)
-    return FlatWork(works[0].extent, tuple(operands), tuple(statements), stored, tuple(reductions))
+    parts = tuple(operands), tuple(statements), stored, tuple(reductions), tuple(additions)
+    return FlatWork(works[0].extent, *parts)
 
 
 def _moved(ref: Ref, inputs: Sequence[Ref], places: Sequence[int]) -> Ref:
@@ -311,6 +332,12 @@ def _moved(ref: Ref, inputs: Sequence[Ref], places: Sequence[int]) -> Ref:
     if ref[0] == "value":
         return ("value", places[ref[1]])
     return ("result", places[ref[1]], ref[2]) if ref[0] == "result" else ref
+
+
+def _moved_addition(addition: FlatAddition, inputs: Sequence[Ref], places: Sequence[int]) -> FlatAddition:
+    index, from_end = (inputs[position] for position in (addition.index, addition.from_end))
+    assert index[0] == from_end[0] == "input", "an index is checked before the loop that adds by it"
+    return replace(addition, ref=_moved(addition.ref, inputs, places), index=index[1], from_end=from_end[1])
 
 
 def _worthwhile(joined: Sequence[tuple[_Group, Step]], calls: Counter[int]) -> set[Kernel | None]:

@@ -65,7 +65,7 @@ class Lowering:
         self.values: dict[Variable, Value] = {}
         self.scalars: dict[Variable, int] = {}
         self.checked: dict[tuple[Variable, int], Value] = {}
-        """For an index that has been checked against a length (a register): an array with that length."""
+        """For an index that was checked against a length (a register): an array with what negatives get."""
         self.data: list[tuple[int, Constant, int]] = []
         self.constants: list[tuple[int, Constant]] = []
         self.input_registers: list[int] = []

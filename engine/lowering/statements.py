@@ -36,7 +36,8 @@ j, k), result k of statement j, a `ScalarRepeat` | ("constant", dtype, little-en
 class Statement(Struct, frozen=True):
     """One value of `dtype`: the operation `op` (operations.py, or a function of a user Op) of `arguments`.
 
-    The operation `take` is an element: of an input that is a vector, at an index, and the vector's length.
+    The operation `take` is an element: of an input that is a vector, at an index, and what is added to a
+    negative index.
     """
 
     op: str | Embedded

@@ -134,6 +134,21 @@ class FlatReduction(Struct, frozen=True):
     buffer: Buffer
 
 
+class FlatAddition(Struct, frozen=True):
+    """An array of flat work to which each pass adds `ref` at one place.
+
+    The operand number `index` has the places, checked, the repeated operand number `from_end` what is added
+    to negative ones: 0 if there are none.
+    """
+
+    ref: Ref
+    index: int
+    from_end: int
+    pointer: int
+    dtype: str
+    buffer: Buffer
+
+
 class FlatWork(Struct, frozen=True):
     """The work of a kernel call that is one loop of `extent` passes (a register) and cannot fail."""
 
@@ -142,6 +157,12 @@ class FlatWork(Struct, frozen=True):
     statements: tuple[Statement | ScalarRepeat, ...]
     stores: tuple[FlatStore, ...] = ()
     reductions: tuple[FlatReduction, ...] = ()
+    additions: tuple[FlatAddition, ...] = ()
+
+    @property
+    def accumulated(self) -> tuple[FlatReduction | FlatAddition, ...]:
+        """The results that are complete behind the loop only: nothing in it may read them."""
+        return (*self.reductions, *self.additions)
 
 
 class CarriedRegister(NamedTuple):

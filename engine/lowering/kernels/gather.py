@@ -70,15 +70,21 @@ def wrap(index_dtype: str) -> Kernel:
 
 
 def check(index_dtype: str) -> Kernel:
-    """Return the kernel that checks an index, input 0, and writes ("size",) to the output, an int64.
+    """Return the kernel that checks an index, input 0, and writes what to add to negative numbers.
+
+    That is ("size",), or 0 if none is negative, an int64.
 
     Raises InvalidKernel if `index_dtype` is no integer.
     """
     builder = KernelBuilder()
     _declare_index(builder, index_dtype, 0, True)
     builder.pointer("output", "int64", ("output", 0))
-    store = WriteElement(Place("output"), "size")
-    return builder.kernel((*_constants(), *_check(index_dtype), store), f"check: {index_dtype}")
+    store = (
+        Compute("from_end", "where", ("are_negative", "size", "none"), "int64"),
+        WriteElement(Place("output"), "from_end"),
+    )
+    nodes = (*_constants(), *_check(index_dtype, finds_negative=True), *store)
+    return builder.kernel(nodes, f"check: {index_dtype}")
 
 
 def positions() -> Kernel:

@@ -176,15 +176,16 @@ class Fused:
     def _taken(self, target: str, vector: Ref, arguments: tuple[str, ...]) -> tuple[Node, ...]:
         """Return the nodes of `take`: the element of a vector at an index, from the end if it is negative.
 
-        The other arguments are the index and the length of the vector, int64s. The index has been checked.
+        The other arguments are the index, which has been checked, and the number that is added to it if it is
+        negative, int64s.
         """
-        index, length = arguments
-        names = [f"{target}_{name}" for name in ("is_negative", "from_end", "place")]
-        is_negative, from_end, place = names
+        index, from_end = arguments
+        names = [f"{target}_{name}" for name in ("is_negative", "wrapped", "place")]
+        is_negative, wrapped, place = names
         return (
             Compute(is_negative, "lt", (index, self._constant(_ZERO)), "bool"),
-            Compute(from_end, "add", (index, length), "int64"),
-            Compute(place, "where", (is_negative, from_end, index), "int64"),
+            Compute(wrapped, "add", (index, from_end), "int64"),
+            Compute(place, "where", (is_negative, wrapped, index), "int64"),
             ReadElement(target, Place(f"x{vector[1]}", ((place,),))),
         )
 

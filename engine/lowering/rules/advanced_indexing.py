@@ -8,6 +8,7 @@ from typing import cast
 from engine.graph.apply import Apply
 from engine.graph.variables import Constant, Variable
 from engine.lowering.kernels.elementwise import elementwise
+from engine.lowering.kernels.flat import Addition, flat
 from engine.lowering.kernels.gather import Base, check, gather, positions, scatter_add, scatter_set, wrap
 from engine.lowering.kernels.nest import NestOperand
 from engine.lowering.kernels.reduce import reduction
@@ -15,8 +16,9 @@ from engine.lowering.loops import Kernel
 from engine.lowering.lower import Lowering, dtype
 from engine.lowering.op_rule import OpRule, Rules
 from engine.lowering.rules.elementwise import Loops, elementwise_body, has_loops, stored_work
-from engine.lowering.statements import Statement
-from engine.lowering.steps import Check, Value
+from engine.lowering.statements import Ref, Statement
+from engine.lowering.steps import Check, FlatAddition, FlatOperand, FlatWork, Value
+from engine.runtime.kernel_interface import ITEM_SIZES
 from engine.runtime.registers import ADDRESS_OF_DETAILS
 from engine.tensor.gathering import WrapIndex
 from engine.tensor.masks import FlatNonzero
@@ -24,8 +26,8 @@ from engine.tensor.reduction import Sum
 from engine.tensor.subtensor import AdvancedIncSubtensor, AdvancedSubtensor
 from engine.tensor.type import is_data
 
-MANY_TAKEN = 4096
-"""Elements from which on a gather is worth a check of the index before, and a loop with its readers."""
+MANY = 32
+"""Elements from which on a gather or a scatter is worth a check of the index before, and a joined loop."""
 
 
 def _lower_gather(lowering: Lowering, node: Apply) -> None:
@@ -47,11 +49,16 @@ def _lower_gather(lowering: Lowering, node: Apply) -> None:
 
 def _may_run_in_loops(lowering: Lowering, output: Variable) -> bool:
     """Return True if a gather of many elements is read only by loops that it may become a part of."""
-    (count,) = map(lowering.table.number, lowering.dims[output])
-    if lowering.table.floor or output in lowering.outputs or (count is not None and count < MANY_TAKEN):
+    if output in lowering.outputs or not _is_many(lowering, lowering.dims[output][0]):
         return False
     readers = lowering.analysis.readers.get(output, ())
     return all(has_loops(reader) or isinstance(reader.op, Sum) for reader in readers)
+
+
+def _is_many(lowering: Lowering, count: int) -> bool:
+    """Return True if an index of `count` integers (a register) is to be checked before it is used."""
+    number = lowering.table.number(count)
+    return not lowering.table.floor and (number is None or number >= MANY)
 
 
 def _lower_take(lowering: Lowering, node: Apply, reads: list[Value], rows: int) -> None:
@@ -66,7 +73,7 @@ def _lower_take(lowering: Lowering, node: Apply, reads: list[Value], rows: int) 
         Statement("cast", (("input", 1),), "int64"),
         Statement("take", (("input", 0), ("value", 0), ("input", 2)), source.dtype),
     )
-    values = source, index, _checked(lowering, node, index, rows)
+    values = source, index, _checked(lowering, node, node.inputs[1], index, rows)
     loops = Loops(values, operands, statements, (("value", 1),), lowering.dims[output])
     result = lowering.allocate(output, values, loops.dims, (rows,))
     kernel = elementwise(operands, statements, loops.outputs, 1)
@@ -74,9 +81,12 @@ def _lower_take(lowering: Lowering, node: Apply, reads: list[Value], rows: int) 
     table.call(kernel, values, [result], str(node.op), loops.dims, work=work)
 
 
-def _checked(lowering: Lowering, node: Apply, index: Value, rows: int) -> Value:
-    """Return an array with the number `rows`, written when the index has been found to be in range."""
-    table, key = lowering.table, (node.inputs[1], lowering.table.canonical(rows))
+def _checked(lowering: Lowering, node: Apply, variable: Variable, index: Value, rows: int) -> Value:
+    """Return an array with what to add to negative integers, written when `index` is found in range.
+
+    `index` has the elements of `variable`.
+    """
+    table, key = lowering.table, (variable, lowering.table.canonical(rows))
     found = lowering.checked.get(key)
     if found is None:
         found = table.buffer("int64", (), max(index.stage, table.stage((rows, *index.dims))))
@@ -102,10 +112,56 @@ def _lower_scatter(lowering: Lowering, node: Apply) -> None:
     if not lowering.is_needed(output):
         return
     reads = [lowering.contiguous(lowering.value_of(index)), lowering.contiguous(lowering.value_of(values))]
+    if not rest and _may_add_in_loops(lowering, node, count):
+        _lower_addition(lowering, node, reads, rows)
+        return
     kind, result = _array_with_base(lowering, node, reads, count)
     scatter = scatter_set if cast(AdvancedIncSubtensor, node.op).set_instead_of_inc else scatter_add
     kernel = scatter(dtype(base), dtype(index), not rest, kind)
     _call_with_index(lowering, kernel, reads, result, (count, rows, rest), node)
+
+
+def _may_add_in_loops(lowering: Lowering, node: Apply, count: int) -> bool:
+    """Return True if many computed values are added to a vector: by the loop that computes them."""
+    base, values, _ = node.inputs
+    if cast(AdvancedIncSubtensor, node.op).set_instead_of_inc or dtype(values) != dtype(base):
+        return False
+    return _is_many(lowering, count) and values.owner is not None and has_loops(values.owner)
+
+
+def _lower_addition(lowering: Lowering, node: Apply, reads: list[Value], rows: int) -> None:
+    """Lower a scatter to a vector to a check of the index, its base, and a loop that cannot fail."""
+    table, (index, values) = lowering.table, reads
+    operands = (
+        NestOperand(values.dtype, (False,)),
+        NestOperand(index.dtype, (False,)),
+        NestOperand("int64", (True,)),
+    )
+    reads = [values, index, _checked(lowering, node, node.inputs[2], index, rows)]
+    result = _base_to_add_to(lowering, node, reads)
+    kernel = flat(operands, [], [], [], [Addition(("input", 0), 1, 2, values.dtype)])
+    flat_operands = [
+        FlatOperand(value.pointer, value.dtype, operand.broadcast[0], None, value.buffer)
+        for value, operand in zip(reads, operands, strict=True)
+    ]
+    assert result.buffer is not None
+    addition = FlatAddition(("input", 0), 1, 2, result.pointer, result.dtype, result.buffer)
+    work = FlatWork(index.dims[0], tuple(flat_operands), (), additions=(addition,))
+    table.call(kernel, reads, [result], str(node.op), index.dims, work=work)
+
+
+def _base_to_add_to(lowering: Lowering, node: Apply, reads: list[Value]) -> Value:
+    """Return the array of the result, with the base in it."""
+    copied: list[Value] = list(reads)
+    kind, result = _array_with_base(lowering, node, copied, reads[1].dims[0])
+    if kind == "zeros":
+        zero: Ref = ("constant", result.dtype, bytes(ITEM_SIZES[result.dtype]))
+        kernel = elementwise([], [], [zero], 1)
+        work = stored_work(lowering.table, Loops((), (), (), (zero,), result.dims), [result])
+        lowering.table.call(kernel, [], [result], str(node.op), result.dims, work=work)
+    elif kind == "copied":
+        lowering.copy(copied[-1], result)
+    return result
 
 
 def _array_with_base(lowering: Lowering, node: Apply, reads: list[Value], count: int) -> tuple[Base, Value]:

@@ -1,4 +1,5 @@
-"""A gather from a vector runs in the loops that read it, behind one check of its index."""
+"""A gather from a vector runs in the loops that read it, and a scatter in those that compute what it adds,
+behind one check of the index."""
 
 from __future__ import annotations
 
@@ -8,7 +9,7 @@ import pytest
 import engine
 import engine.tensor as pt
 from engine.compiling.mode import NO_REWRITES, Mode
-from engine.lowering.rules.advanced_indexing import MANY_TAKEN
+from engine.lowering.rules.advanced_indexing import MANY
 from tests.engine.lowering.test_joining import joined
 
 AS_WRITTEN = Mode(optimizer=NO_REWRITES)
@@ -20,6 +21,13 @@ VALUES = {
     "i": RANDOM.integers(-37, 37, 5000),
     "j": RANDOM.integers(-37, 37, 5000).astype(np.int32),
 }
+
+
+def added(base, index, values):
+    return pt.inc_subtensor(base[index], values)
+
+
+RESIDUES = pt.sum(pt.sqr(Y - X[K]))
 GRAPHS = {
     "sum": ([X, K], [pt.sum(X[K])]),
     "narrow index": ([X, J], [pt.sum(X[J])]),
@@ -34,6 +42,27 @@ GRAPHS = {
     "a gather of a gather": ([X, K], [pt.sum(pt.sqr(X[K])[K])]),
     "an index that changes": ([X, K], [pt.sum(X[K]), pt.sum(X[pt.set_subtensor(K[3:9], -2)])]),
     "an inner index that is computed": ([X, K], [pt.sum(X[(K * 7) % 37])]),
+    "a gradient": ([X, Y, K], [RESIDUES, engine.grad(RESIDUES, X)]),
+    "sums at one index": ([Y, K], [added(pt.zeros(37), K, pt.exp(Y)), added(pt.zeros(37), K, pt.sin(Y))]),
+    "sums at two indices": ([X, Y, K, J], [added(X, K, pt.exp(Y)), added(X, J, pt.exp(Y))]),
+    "sums at two indices of one array": ([X, Y, K, J], [added(added(X, K, pt.exp(Y)), J, pt.sin(Y))]),
+    "sums at one index of arrays of two lengths": (
+        [X, Y, K],
+        [added(X, K % 37, pt.exp(Y)), added(Y, K % 37, pt.sin(Y)), added(pt.exp(X), K % 37, Y * 2.0)],
+    ),
+    "negative sums at one index of arrays of two lengths": (
+        [X, Y, K],
+        [added(X, K, pt.exp(Y)), added(Y, K, pt.sin(Y))],
+    ),
+    "sums to many arrays": ([X, Y, K], [added(X * float(n), K, pt.exp(Y) * float(n)) for n in range(12)]),
+    "sums at positions": ([X, Y, K], [added(X, K % 37, pt.exp(Y))]),
+    "sums at a narrow index": ([X, Y, J], [added(X, J, pt.exp(Y)), pt.sum(pt.exp(Y))]),
+    "sums of one number": ([X, Y, K], [added(X, K, pt.zeros_like(Y) + pt.sum(Y))]),
+    "sums onto what was computed": ([X, Y, K], [added(pt.exp(X), K, pt.exp(Y))]),
+    "sums onto what the loop reads": ([X, Y, K], [added(X, K, X[K] * Y)]),
+    "sums of results": ([X, Y, K], [pt.exp(Y), added(X, K, pt.exp(Y)), pt.sum(pt.exp(Y))]),
+    "sums that the loop could read": ([Y, K], [pt.sum(added(Y, K, pt.exp(Y)) * Y)]),
+    "sums of integers": ([K], [added(pt.zeros(37, "int64"), K, K * 2)]),
     "a part": ([X, Y, K], [pt.sum(X[5:][K[:3] % 30] * Y[:3])]),
 }
 
@@ -62,10 +91,48 @@ def test_an_index_is_checked_once_for_a_length():
 
 
 def test_few_elements_are_gathered_as_ever():
-    x, i = pt.tensor("x", "float64", (9,)), pt.tensor("i", "int64", (MANY_TAKEN - 1,))
+    x, i = pt.tensor("x", "float64", (9,)), pt.tensor("i", "int64", (MANY - 1,))
     assert joined([x, i], [pt.sum(x[i])])[0][0] == "gather"
-    i = pt.tensor("i", "int64", (MANY_TAKEN,))
+    i = pt.tensor("i", "int64", (MANY,))
     assert joined([x, i], [pt.sum(x[i])])[0][0] == "check"
+
+
+def test_what_a_loop_computes_is_added_by_it_and_is_in_no_memory():
+    residues = Y - X[K]
+    found, table = joined([X, Y, K], [pt.sum(pt.sqr(residues)), added(X, K, residues * 2.0)])
+    assert found == [
+        "check",
+        "elementwise copy",
+        "sum, addition and 0 arrays of cast, take, sub, sqr, mul",
+    ]
+    assert sum(buffer.result is None for step in table.steps for buffer in step.writes) == 1
+
+
+def test_what_is_not_computed_is_added_by_a_kernel_of_its_own():
+    assert joined([X, Y, K], [added(X, K, Y)])[0] == ["scatter_add"]
+    assert joined([X, Y, K], [pt.set_subtensor(X[K], pt.exp(Y))])[0][-1] == "scatter_set"
+
+
+def test_sums_follow_the_order_of_the_index_bit_for_bit():
+    f = engine.function([X, Y, K], added(X, K, Y / 3.0))
+    due = VALUES["x"].copy()
+    np.add.at(due, VALUES["i"], VALUES["y"] / 3.0)
+    assert f(VALUES["x"], VALUES["y"], VALUES["i"]).tobytes() == due.tobytes()
+    positive = VALUES["i"] % 37
+    assert f(VALUES["x"], VALUES["y"], positive).tobytes() == due.tobytes()
+
+
+@pytest.mark.parametrize("number", [37, -38, 2**40])
+@pytest.mark.parametrize("position", [0, 1023, 1024, 4999])
+def test_nothing_is_added_where_an_index_is_out_of_range(number, position):
+    base = pt.exp(X)
+    total = engine.shared(np.zeros(37))
+    f = engine.function([X, Y, K], added(base, K, pt.exp(Y)), updates={total: added(total, K, pt.exp(Y))})
+    index = VALUES["i"].copy()
+    index[position] = number
+    with pytest.raises(IndexError, match=f"index {number}, at position {position}"):
+        f(VALUES["x"], VALUES["y"], index)
+    assert not total.get_value().any()
 
 
 @pytest.mark.parametrize("dtype", ["int64", "int32"])
