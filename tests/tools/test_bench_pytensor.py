@@ -82,6 +82,31 @@ def test_the_table_shows_ratios():
         assert words in console.file.getvalue()
 
 
+def test_the_adapter_is_measured_on_demand():
+    cold = {"pytensor": report(50.0), "engine": report(4.0)}
+    found = driver.summary(cold, {"pytensor": [report(10.0)] * 3, "engine": [report(0.5)] * 3})
+    assert found["ratios"] == {}
+    assert list(driver.missed("kalman", found)) == []
+
+
+def test_a_samplers_cold_start_has_no_budget_and_is_in_no_mean():
+    slow = summary() | {"engine": {"cold": 0.9, "warm": 0.2}}
+    assert list(driver.missed("pm.sample", slow)) == []
+    assert list(driver.missed_means({"kalman": summary(), "pm.sample": slow})) == []
+    assert len(list(driver.missed("kalman", slow))) == 2
+
+
+def test_bytecode_is_made_before_anything_is_measured(monkeypatch):
+    compiled, run = [], []
+    monkeypatch.setattr(driver, "compile_dir", lambda place, quiet: compiled.append(place.name))
+    monkeypatch.setattr(driver.subprocess, "run", lambda command, env, check: run.append((command, env)))
+    driver.make_bytecode()
+    assert compiled == ["cachegraph", "engine"]
+    [(command, env)] = run
+    assert "import pymc" in command[-1] or driver.find_spec("pymc") is None
+    assert "PYTHONDONTWRITEBYTECODE" not in env
+
+
 def test_until_a_samplers_first_draw_a_quarter_is_due():
     found = summary(engine=2.0)
     assert found["engine"]["warm"] == 0.1905

@@ -1,8 +1,10 @@
-"""PyTensor's functions in fresh processes: its own numba cache, the adapter's store, and the engine.
+"""PyTensor's functions in fresh processes: its own numba cache, the engine, and the adapter's store.
 
-Run as `python tools/bench/pytensor_cache` in an environment with PyTensor and PyMC. Each model is
-first compiled cold, once in each way, on caches that are kept for the run; then fresh processes of
-all ways take turns. Compared is `pytensor.function` and the first call together, by the clock and
+Run as `python tools/bench/pytensor_cache` in an environment with PyTensor and PyMC. PyTensor alone and the
+engine are measured, with `--adapter` the adapter, too. First all modules are compiled to bytecode, and
+imported in a process that does not count. Each model is then compiled cold, once in each way, on caches that
+are kept for the run; then fresh processes of all ways take turns. The whole takes ten minutes on a quiet
+machine, half as much again with the adapter. Compared is `pytensor.function` and the first call together, by the clock and
 in seconds of the processor, the median over rounds of the ratio within a round; and a call after
 that, the least of all rounds. What PyTensor imports in order to compile is in its time, as it is in
 its users'; the ratio without it is shown too. What installing the adapter takes is in its time.
@@ -10,12 +12,13 @@ its users'; the ratio without it is shown too. What installing the adapter takes
 Prints a table for each, or JSON. `--check` fails (exit code 1) where a budget is missed, or where the
 ways do not compute the same:
 
-    the adapter, warm, models of 500 nodes and more          at most 1/5 of PyTensor's
-    the adapter, warm, every model                           at most PyTensor's
     the engine, cold, seconds of the processor               at most 1/5 of PyTensor's
     the engine, cold, geometric mean from 300 nodes          at most 1/10
-    the engine, warm, seconds of the processor               at most 1/8; `pm.sample` 1/4
+    the engine, warm, seconds of the processor               at most 1/8
     the engine, a call                                       at most PyTensor's, geometric mean 0.7
+    `pm.sample` on the engine, warm, until its first draw    at most 1/4 (its cold start has no budget)
+    the adapter, warm, models of 500 nodes and more          at most 1/5 of PyTensor's
+    the adapter, warm, every model                           at most PyTensor's
 """
 
 from __future__ import annotations
@@ -27,7 +30,8 @@ import statistics
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from compileall import compile_dir
 from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
@@ -45,10 +49,13 @@ MODELS = (
 ).split()
 SAMPLERS = ("pm.sample", "pm.sample-nutpie")
 """The whole of a sampler until its first draw, of which `function` is a part."""
-WAYS = ("pytensor", "cachegraph", "engine")
+WAYS = ("pytensor", "engine")
+ADAPTER = "cachegraph"
+IMPORTED = ("pymc", "nutpie", "pytensor.link.numba.dispatch")
+"""What a first process imports, so that bytecode is there and files are in memory."""
 LARGE_NODES, LARGE_RATIO, RATIO = 500, 1 / 5, 1.0
 ENGINE_NODES, ENGINE_MEANS = 300, {"cold": 1 / 10, "call": 0.7}
-SAMPLER_RATIO = 1 / 4
+SAMPLER_RATIOS = {"warm": 1 / 4}
 ENGINE_RATIOS = {"cold": 1 / 5, "warm": 1 / 8, "call": 1.0}
 Report = dict[str, Any]
 
@@ -66,15 +73,17 @@ def main() -> int:
         return 2
     rows = {}
     installed = [name for name in MODELS if name != "pm.sample-nutpie" or find_spec("nutpie")]
+    ways = (*WAYS, ADAPTER) if arguments.adapter else WAYS
+    make_bytecode()
     for name in arguments.model or installed:
         with Console(stderr=True).status(name) as status:
-            rows[name] = compared(name, arguments.rounds, arguments.caches, status.update)
+            rows[name] = compared(name, ways, arguments.rounds, arguments.caches, status.update)
     if arguments.json:
         print(json.dumps({"versions": versions(), "models": rows}, indent=2))
     else:
         console = Console()
         console.width = max(console.width, 120)
-        console.print(table(rows), engine_table(rows))
+        console.print(*([table(rows)] if arguments.adapter else []), engine_table(rows))
     misses = [f"{name}: {miss}" for name, row in rows.items() for miss in missed(name, row)]
     misses += missed_means(rows)
     for miss in misses:
@@ -88,7 +97,8 @@ def parsed() -> argparse.Namespace:
         prog="pytensor", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--model", action="append", choices=MODELS, help="only this one; may be repeated")
-    parser.add_argument("--rounds", type=int, default=5, help="of a warm process each way (default: 5)")
+    parser.add_argument("--adapter", action="store_true", help="measure the adapter with numba, too")
+    parser.add_argument("--rounds", type=int, default=3, help="of a warm process each way (default: 3)")
     parser.add_argument("--caches", type=Path, help="keep the caches here, and use what is there")
     parser.add_argument("--json", action="store_true", help="print all that was measured as JSON")
     parser.add_argument("--check", action="store_true", help="fail where a budget is missed")
@@ -100,18 +110,31 @@ def versions() -> dict[str, str]:
     return {name: version(name) for name in ("pytensor", "pymc", "numba", "llvmlite", "numpy", "scipy")}
 
 
-def compared(model: str, rounds: int, caches: Path | None, tell: Callable[[str], None]) -> Report:
-    """Return the times of both ways for `model`; `tell` gets the progress."""
+def make_bytecode() -> None:
+    """Compile the modules of this checkout to bytecode, and import all that a process imports once."""
+    for package in ("cachegraph", "engine"):
+        compile_dir(ROOT / package, quiet=1)
+    imports = "\n".join(f"import {name}" for name in IMPORTED if find_spec(name.partition(".")[0]))
+    with tempfile.TemporaryDirectory(prefix="bench-pytensor-") as temporary:
+        command = [sys.executable, "-W", "ignore", "-c", imports]
+        subprocess.run(command, env=environment("pytensor", Path(temporary)), check=True)
+
+
+def compared(
+    model: str, ways: Sequence[str], rounds: int, caches: Path | None, tell: Callable[[str], None]
+) -> Report:
+    """Return the times of all `ways` for `model`; `tell` gets the progress."""
     with tempfile.TemporaryDirectory(prefix="bench-pytensor-") as temporary:
         kept = (caches or Path(temporary)).resolve() / model
         cold = {}
-        for way in WAYS:
+        for way in ways:
             tell(f"{model}: cold, {way}")
             cold[way] = measured(model, way, kept)
-            measured(model, way, kept)  # not counted: what the second process still has to compile
-        warm: dict[str, list[Report]] = {way: [] for way in WAYS}
+            if way != "engine":
+                measured(model, way, kept)  # not counted: what the second process still has to compile
+        warm: dict[str, list[Report]] = {way: [] for way in ways}
         for number in range(rounds):
-            for way in WAYS[:: 1 if number % 2 else -1]:
+            for way in ways[:: 1 if number % 2 else -1]:
                 tell(f"{model}: {way}, round {number + 1} of {rounds}")
                 warm[way].append(measured(model, way, kept))
     return summary(cold, warm)
@@ -119,11 +142,20 @@ def compared(model: str, rounds: int, caches: Path | None, tell: Callable[[str],
 
 def measured(model: str, way: str, caches: Path) -> Report:
     """Return the report of a fresh process; raise CalledProcessError if it fails."""
+    command = [sys.executable, "-W", "ignore", str(HERE / "subject.py"), model, way]
+    variables = environment(way, caches)
+    done = subprocess.run(command, env=variables, stdout=subprocess.PIPE, text=True, check=True)
+    report: Report = json.loads(done.stdout.splitlines()[-1])
+    return report
+
+
+def environment(way: str, caches: Path) -> dict[str, str]:
+    """Return the variables of a process that is measured; its caches are in a directory of `caches`."""
     dropped = ("CACHEGRAPH_", "PYTENSOR_", "PYTHONDONTWRITEBYTECODE")
     kept = {name: value for name, value in os.environ.items() if not name.startswith(dropped)}
     temporary = caches / "temporary"
     temporary.mkdir(parents=True, exist_ok=True)
-    variables = kept | {
+    return kept | {
         "PYTHONPATH": str(ROOT),
         "CACHEGRAPH_DIR": str(caches / "cachegraph"),
         # cxx= keeps PyTensor from looking for a C++ compiler, which nothing here needs.
@@ -132,15 +164,10 @@ def measured(model: str, way: str, caches: Path) -> Report:
         # The models are small: threads would only wait for each other.
         "OPENBLAS_NUM_THREADS": "1",
     }
-    command = [sys.executable, "-W", "ignore", str(HERE / "subject.py"), model, way]
-    done = subprocess.run(command, env=variables, stdout=subprocess.PIPE, text=True, check=True)
-    report: Report = json.loads(done.stdout.splitlines()[-1])
-    return report
 
 
 def summary(cold: dict[str, Report], warm: dict[str, list[Report]]) -> Report:
     """Medians in milliseconds, and the medians of the ratios within the rounds."""
-    own, other = warm["cachegraph"], warm["pytensor"]
     result: Report = {"nodes": cold["pytensor"]["nodes"], "same": same(cold, warm), "ways": {}, "ratios": {}}
     for way, reports in warm.items():
         result["ways"][way] = {
@@ -154,13 +181,21 @@ def summary(cold: dict[str, Report], warm: dict[str, list[Report]]) -> Report:
                 for step in reports[0]["steps"]
             },
         }
-    pairs = list(zip(own, other, strict=True))
-    for name, which, imports in (("clock", 0, True), ("processor", 1, True), ("clock, no imports", 0, False)):
-        ratios = [total(mine, which) / total(theirs, which, imports) for mine, theirs in pairs]
-        result["ratios"][name] = round(statistics.median(ratios), 3)
-    result["found"] = own[-1]["found"]
+    if ADAPTER in warm:
+        result["ratios"] = adapter_ratios(warm)
+        result["found"] = warm[ADAPTER][-1]["found"]
     result["engine"] = engine_ratios(cold, warm)
     return result
+
+
+def adapter_ratios(warm: dict[str, list[Report]]) -> dict[str, float]:
+    """The adapter's parts of PyTensor's time, warm."""
+    pairs = list(zip(warm[ADAPTER], warm["pytensor"], strict=True))
+    found = {}
+    for name, which, imports in (("clock", 0, True), ("processor", 1, True), ("clock, no imports", 0, False)):
+        ratios = [total(mine, which) / total(theirs, which, imports) for mine, theirs in pairs]
+        found[name] = round(statistics.median(ratios), 3)
+    return found
 
 
 def engine_ratios(cold: dict[str, Report], warm: dict[str, list[Report]]) -> dict[str, float]:
@@ -192,7 +227,7 @@ def same(cold: dict[str, Report], warm: dict[str, list[Report]]) -> str:
     PyTensor's own differ in their last bits from one process to the next: the order of some of its
     rewrites does.
     """
-    for way in WAYS[1:]:
+    for way in [way for way in cold if way != "pytensor"]:
         stored = cold[way]["results"]
         if any(report["results"] != stored for report in warm[way]):
             return f"{way}: a hit gives other bits than the miss"
@@ -213,10 +248,10 @@ def missed(model: str, row: Report) -> Iterator[str]:
         yield row["same"]
     most = LARGE_RATIO if row["nodes"] >= LARGE_NODES else RATIO
     for name in ("clock", "processor"):
-        if row["ratios"][name] > most:
+        if row["ratios"].get(name, 0.0) > most:
             yield f"{row['ratios'][name]:.2f} of PyTensor's time ({name}), at most {most:.2f} is due"
-    for name, ratio in row["engine"].items():
-        most = SAMPLER_RATIO if model in SAMPLERS and name == "warm" else ENGINE_RATIOS[name]
+    for name, most in (SAMPLER_RATIOS if model in SAMPLERS else ENGINE_RATIOS).items():
+        ratio = row["engine"].get(name, 0.0)
         if ratio > most:
             yield f"the engine, {name}: {ratio:.3f} of PyTensor's, at most {most:.3f} is due"
 
@@ -230,8 +265,12 @@ def missed_means(rows: dict[str, Report]) -> Iterator[str]:
 
 
 def engine_mean(rows: dict[str, Report], name: str) -> float | None:
-    """The geometric mean of a ratio over models, for cold starts the large ones; None if there is none."""
-    large = [row for row in rows.values() if name != "cold" or row["nodes"] >= ENGINE_NODES]
+    """The geometric mean of a ratio over models, for cold starts the large ones; None if there is none.
+
+    Samplers are not among the models.
+    """
+    found = [row for model, row in rows.items() if model not in SAMPLERS]
+    large = [row for row in found if name != "cold" or row["nodes"] >= ENGINE_NODES]
     ratios = [row["engine"][name] for row in large if name in row["engine"]]
     return statistics.geometric_mean(ratios) if ratios else None
 
@@ -246,7 +285,7 @@ def table(rows: dict[str, Report]) -> Table:
     for name in ("cold", "cold, adapter", "warm", "warm, adapter", "ratio", "of CPU", "without imports"):
         found.add_column(name, justify="right")
     for model, row in rows.items():
-        other, own = (row["ways"][way] for way in WAYS[:2])
+        other, own = (row["ways"][way] for way in ("pytensor", ADAPTER))
         cells = (other["cold_ms"], own["cold_ms"], other["warm_ms"], own["warm_ms"])
         found.add_row(
             model, str(row["nodes"]), *map(str, cells), *(f"{ratio:.2f}" for ratio in row["ratios"].values())
