@@ -167,7 +167,9 @@ def is_shifted(exponents: Sequence[Any]) -> bool:
 
 
 def _is_largest(variable: Variable, among: Collection[Variable], steps: int) -> bool:
-    """Return True if `variable` is made of a choice of one of the variables `among`, within `steps` operations."""
+    """Return True if `variable` is made of a choice of one of the variables `among`, within `steps`
+    operations.
+    """
     node = variable.owner
     if node is None or steps == 0 or not isinstance(node.op, DimShuffle | Elemwise):
         return False

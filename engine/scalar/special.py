@@ -101,7 +101,7 @@ def _parameter_slope(name: str, index: int) -> Callable[..., Any] | None:
 
 
 _FAR_FOR_ERFCX = 10.0
-"""From here the terms of the slope of erfcx cancel by two digits and more, and a dozen of its series are exact."""
+"""From here on the terms of the slope of erfcx cancel by two digits and more; a dozen of its series suffice."""
 
 _TERMS_OF_ERFCX = 11
 
@@ -110,9 +110,11 @@ def _of_erfcx(apply: ApplyScalarOp, output: Any, x: Any) -> Any:
     """Return 2 x erfcx(x) - 2 / sqrt(pi); for large x, where these cancel, the series that is left of it.
 
     The series is the asymptotic one of erfcx (Abramowitz and Stegun, "Handbook of Mathematical Functions",
-    7.1.23) without its first term: -1 / (sqrt(pi) x**2) (1 - 3t + 15t**2 - 105t**3 ...) for t = 1 / (2 x**2).
+    7.1.23) without its first term: -1 / (sqrt(pi) x**2) (1 - 3t + 15t**2 ...) for t = 1 / (2 x**2).
     """
-    near = apply(sub, apply(mul, apply(mul, 2, apply(minimum, x, _FAR_FOR_ERFCX)), output), 2 / math.sqrt(math.pi))
+    near = apply(
+        sub, apply(mul, apply(mul, 2, apply(minimum, x, _FAR_FOR_ERFCX)), output), 2 / math.sqrt(math.pi)
+    )
     t = apply(true_div, 0.5, apply(sqr, apply(maximum, x, _FAR_FOR_ERFCX)))
     series: Any = 1.0
     for number in range(_TERMS_OF_ERFCX, 0, -1):

@@ -87,7 +87,7 @@ def _flat(
     for number, ref in enumerate(outputs):
         pointer = builder.pointer(f"y{number}", fused.dtype(ref), ("output", number))
         stored.append(WriteElement(Place(pointer, contiguous_terms(axes)), fused.name(ref)))
-    sums = _Reductions(fused, builder, len(outputs), len(body), reductions)
+    sums = _FlatReductions(fused, builder, len(outputs), len(body), reductions)
     size = ADDING_BLOCK if additions and not reductions else BLOCK
     adding = _Adding(fused, builder, len(outputs) + len(reductions), additions, size)
     each = (*fused.nodes(1), *stored, *sums.each, *adding.keeping())
@@ -122,7 +122,7 @@ def _summary(
     return f"{', '.join(parts)} and {outputs} arrays of {operations}: ({types})"
 
 
-class _Reductions:
+class _FlatReductions:
     """The nodes of reductions: in `each` pass, at the `ends` of blocks, and behind the loop (`results`)."""
 
     def __init__(

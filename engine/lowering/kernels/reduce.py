@@ -8,7 +8,8 @@ dims. The order of the loops depends on the dim that is innermost in memory:
   most with BLOCK plus the number of blocks, not with the number of elements. Products are computed in
   turn, as numpy's: a partial product of other elements may overflow where theirs does not.
 - It is kept: TILE neighbouring elements of the output are accumulated together, so that memory is read in
-  its order, more than a page at a time. A sum then adds element by element, as numpy's does along an outer axis.
+  its order, more than a page at a time. A sum then adds element by element, as numpy's does along an outer
+  axis.
 """
 
 from __future__ import annotations
