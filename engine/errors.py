@@ -45,6 +45,10 @@ class NullGradientError(EngineError, TypeError, ValueError):
         self.op = op
 
 
+class UnavailableGradientError(NullGradientError, NotImplementedError):
+    """A gradient exists, and the engine does not have it."""
+
+
 class ComplexError(EngineError, TypeError, NotImplementedError):
     """An operation does not take complex numbers."""
 

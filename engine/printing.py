@@ -3,7 +3,7 @@
 A line shows the Op, or the variable without an owner, the id of the node, and the details asked for. `···`
 follows a node whose inputs were printed before. Branches deeper than `MAX_INDENT` continue below at the
 left margin: so the text grows with the graph and not with the square of its depth. Inner graphs of Ops are
-printed once, below: `i0` is the first input of one, 'o0' its first output.
+printed once, below: `i0` is the first input of one.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from cachegraph.named_tuples import NamedTuple
 from engine.graph.apply import Apply
 from engine.graph.traversal import inner_graph
 from engine.graph.variables import Constant, Variable
+from engine.tensor.elemwise import Elemwise
 from engine.tensor.formulas import pp as pp  # PyTensor's path
 from engine.tensor.formulas import pp as pprint  # noqa: F401 (PyTensor's other name)
 from engine.tensor.printed import Print as Print  # PyTensor's path
@@ -132,7 +133,6 @@ class _Printer:
         self.ids = ids
         self.done: set[Apply] = set()
         self.order: Mapping[Apply, int] = {}
-        self.names: dict[Variable, str] = {}
         self.inner: dict[Any, dict[Apply, None]] = {}
         """The Ops with inner graphs, in order, and the nodes that apply each."""
 
@@ -165,12 +165,9 @@ class _Printer:
             printed.add(op)
             graph = inner_graph(op)
             ids = ", ".join([self.id_of(node) for node in nodes])
-            yield from ("", f"{op} [id {ids}]" if ids else str(op))
-            names = [(output, f"o{number}") for number, output in enumerate(graph.outputs)]
-            self.names = dict(names[::-1])
+            yield from ("", f"{op_text(op)} [id {ids}]" if ids else op_text(op))
             for output in graph.outputs:
                 yield from self.tree(output, " ← ", "   ")
-            self.names = {}
 
     def tree(self, root: Variable, first: str, following: str) -> Iterator[str]:
         """Yield the lines of `root` (prefixed by `first`) and of its ancestors (by `following`)."""
@@ -203,8 +200,7 @@ class _Printer:
         if node is not None:
             if inner_graph(node.op) is not None:
                 self.inner.setdefault(node.op, {})[node] = None
-            name = variable.name or self.names.get(variable)
-            parts.append("" if name is None else f"'{name}'")
+            parts.append("" if variable.name is None else f"'{variable.name}'")
             parts.append(f"d={node.op.destroy_map}" if shown.destroy_map and node.op.destroy_map else "")
             parts.append(f"v={node.op.view_map}" if shown.view_map and node.op.view_map else "")
             parts.append(str(self.order.get(node, "")))
@@ -241,10 +237,17 @@ def _branches(node: Apply, indent: str, level: int, width: int) -> list[tuple[Va
 def _text_of(variable: Variable) -> str:
     node = variable.owner
     if node is not None:
-        return str(node.op) if len(node.outputs) == 1 else f"{node.op}.{variable.index}"
+        text = op_text(node.op)
+        return text if len(node.outputs) == 1 else f"{text}.{variable.index}"
     if isinstance(variable, Constant) and getattr(variable.data, "size", 1) > MAX_ITEMS:
         return f"<{variable.type}>"
     return " ".join(str(variable).split())
+
+
+def op_text(op: Any) -> str:
+    """Return the text of an Op in a printed graph: an elementwise one has a capital, as in PyTensor."""
+    text = str(op)
+    return text[:1].upper() + text[1:] if isinstance(op, Elemwise) else text
 
 
 def _shape_of(variable: Variable) -> str:
@@ -280,7 +283,7 @@ def min_informative_str(variable: Variable) -> str:
             continue
         letters[found] = char_from_number(len(letters))
         is_leaf = found.owner is None or found.name is not None
-        text = str(found) if is_leaf or found.owner is None else str(found.owner.op)
+        text = str(found) if is_leaf or found.owner is None else op_text(found.owner.op)
         lines.append(f"{' ' * depth}{letters[found]}. {text}")
         if not is_leaf and found.owner is not None:
             waiting += [(each, depth + 1) for each in reversed(found.owner.inputs)]

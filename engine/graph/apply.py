@@ -55,6 +55,10 @@ class Apply:
             raise ValueError(f"{self.op} has {len(self.outputs)} outputs and no default output; choose one")
         return self.outputs[0]
 
+    def default_output(self) -> Variable:
+        """Return `out`."""
+        return self.out
+
     def clone_with_new_inputs(self, inputs: Sequence[Variable], strict: bool = True) -> Apply:
         """Return a new node with the same Op on `inputs`.
 

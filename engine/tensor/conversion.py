@@ -90,10 +90,12 @@ def as_tensor_variable(
     """Return `value` as a tensor variable: a variable itself, anything else converted by `constant`.
 
     A list or tuple with variables becomes a tensor of their common dtype, in which Python numbers have no
-    say. A scalar variable becomes a tensor of 0 dimensions. With `ndim`, axes of length 1 are prepended to a
-    variable that has fewer. Raises TypeError for a
-    variable of another kind of type, or of another dtype than `dtype`.
+    say. A range becomes an ARange. A scalar variable becomes a tensor of 0 dimensions. With `ndim`, axes of
+    length 1 are prepended to a variable that has fewer. A tensor variable keeps its dtype, as in PyTensor:
+    `dtype` is for values. Raises TypeError for a variable of another kind of type.
     """
+    if isinstance(value, range):
+        return _range(value, name, ndim, dtype)
     if isinstance(value, list | tuple) and _holds_variables(value):
         return as_tensor_variable(_stacked(value), name, ndim, dtype)
     if isinstance(value, Apply):
@@ -108,13 +110,19 @@ def as_tensor_variable(
         raise TypeError(
             f"Using {value} of type {value.type} as a tensor: it is no tensor variable (of no TensorType)"
         )
-    if dtype is not None and value.type.dtype != check_dtype(dtype):
-        raise TypeError(f"Using {value} of dtype {value.type.dtype} as {dtype}: cast it with astype")
     tensor: Any = value  # also a frozen one, whose class is made for it
     return tensor if ndim is None else pad(tensor, ndim)
 
 
 as_tensor = as_tensor_variable
+
+
+def _range(value: range, name: str | None, ndim: int | None, dtype: Any) -> Any:
+    if ndim not in (None, 1):
+        raise ValueError(f"Making a tensor of {value}: ndim for range must be 1, not {ndim}")
+    found = variable.operations.arange(value.start, value.stop, value.step, dtype)
+    found.name = name
+    return found
 
 
 def as_symbolic(value: Any) -> Any:

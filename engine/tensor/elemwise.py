@@ -116,6 +116,11 @@ class Elemwise(Op):
         chooses = self.scalar_op == second
         return [[not (chooses and index == 0)] * len(node.outputs) for index in range(len(node.inputs))]
 
+    def outer(self, x: Any, y: Any) -> TensorVariable:
+        """Return this operation of each element of `x` with each of `y`: the axes of `x`, then those of `y`."""
+        x, y = as_tensor_variable(x), as_tensor_variable(y)
+        return self(dimshuffle(x, [*range(x.type.ndim), *["x"] * y.type.ndim]), y)
+
     def __str__(self) -> str:
         return str(self.scalar_op)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import reduce
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -109,11 +110,14 @@ class Join(Op):
         return expand_dims(element, self.axis)
 
 
-def join(axis: int, *tensors: Any) -> TensorVariable:
-    """Return `tensors` concatenated along `axis`, which may be negative."""
+def join(axis: Any, *tensors: Any) -> TensorVariable:
+    """Return `tensors` concatenated along `axis`, which may be negative, and an expression of constants."""
     variables = [as_tensor_variable(tensor) for tensor in tensors]
     if not variables:
         raise ValueError("Joining tensors: none were given")
+    if isinstance(axis, Variable):
+        values = import_module("engine.tensor.constant_values")
+        axis = values.get_underlying_scalar_constant_value(axis, raise_not_constant=False)
     number = axis_of("Joining tensors", axis, max(1, *[variable.type.ndim for variable in variables]))
     return Join(number)(*variables) if len(variables) > 1 else variables[0]
 

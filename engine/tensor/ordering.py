@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from engine.graph.apply import Apply
 from engine.graph.op import Op
-from engine.scalar.promotion import FLOATS, INEXACT
+from engine.graph.variables import Constant, Variable
+from engine.scalar.promotion import FLOATS, INEXACT, INTEGERS
 from engine.tensor.axes import axis_of, normalize_axis, numbers_of, with_axis
+from engine.tensor.checks import Assert
+from engine.tensor.conditional import ifelse
 from engine.tensor.conversion import as_tensor_variable
 from engine.tensor.creation import arange, zeros_like
-from engine.tensor.elemwise import dimshuffle
-from engine.tensor.math import add, maximum, mod, sub
+from engine.tensor.elemwise import cast, dimshuffle
+from engine.tensor.math import add, eq, ge, lt, maximum, mod, sub
 from engine.tensor.shape import flatten, reshape, shape_i, size_over
 from engine.tensor.type import tensor_type
 
@@ -25,13 +28,15 @@ if TYPE_CHECKING:
 class ArgSortOp(Op):
     """The int64 positions that sort a tensor along its last axis.
 
-    Equal elements keep their order if it is `stable`, else they have the one of numpy's default sort.
+    Equal elements keep their order if it is `stable`, else they have the one of numpy's default sort. The
+    `kind` says what was asked for; `order` is None, as tensors have no fields.
     """
 
-    __props__ = ("stable",)
+    __props__ = ("kind", "stable")
 
-    def __init__(self, stable: bool = True) -> None:
-        self.stable = bool(stable)
+    def __init__(self, kind: str = "quicksort", order: None = None, *, stable: bool = True) -> None:
+        _check_sort(kind, order, None)
+        self.kind, self.stable = kind, bool(stable)
 
     def make_node(self, x: Any) -> Apply:
         x = _with_an_axis(x)
@@ -52,10 +57,15 @@ class ArgSortOp(Op):
 class SortOp(Op):
     """A tensor whose elements are sorted along its last axis.
 
-    The order of elements that are equal but for their bits is left open: zeros of both signs, and NaNs.
+    The order of elements that are equal but for their bits is left open: zeros of both signs, and NaNs. The
+    `kind` says what was asked for; `order` is None, as tensors have no fields.
     """
 
-    __props__ = ()
+    __props__ = ("kind",)
+
+    def __init__(self, kind: str = "quicksort", order: None = None) -> None:
+        _check_sort(kind, order, None)
+        self.kind = kind
 
     def make_node(self, x: Any) -> Apply:
         x = _with_an_axis(x)
@@ -102,39 +112,68 @@ _KINDS = (None, "quicksort", "mergesort", "heapsort", "stable")
 def argsort(
     x: Any, axis: Any = -1, kind: str | None = None, order: None = None, *, stable: bool | None = None
 ) -> TensorVariable:
-    """Return the positions that sort `x` along `axis`, or the flattened `x` if None.
+    """Return the positions that sort `x` along `axis`, or the flattened `x` if None. The axis may be
+    symbolic.
 
     Equal elements keep their order, unless `stable` is False or `kind` is "quicksort" or "heapsort": then
     they have the one of numpy's default sort. `order` is None, as tensors have no fields.
     """
     _check_sort(kind, order, stable)
-    x, axes = _with_axis_last(x, axis)
     is_stable = stable is not False and kind not in ("quicksort", "heapsort")
-    return dimshuffle(ArgSortOp(is_stable).make_node(x).outputs[0], axes)
+    op = ArgSortOp(_kind(kind, stable), stable=is_stable)
+    return _along(x, axis, lambda last: op.make_node(last).outputs[0])
 
 
 def sort(
     x: Any, axis: Any = -1, kind: str | None = None, order: None = None, *, stable: bool | None = None
 ) -> TensorVariable:
-    """Return `x` sorted along `axis`, or flattened and sorted if None.
+    """Return `x` sorted along `axis`, or flattened and sorted if None. The axis may be symbolic.
 
     With `stable` or `kind` "stable" zeros of both signs keep their order, and NaNs theirs. `order` is None,
     as tensors have no fields.
     """
     _check_sort(kind, order, stable)
-    x, axes = _with_axis_last(x, axis)
-    if (stable or kind == "stable") and x.type.dtype in INEXACT:
-        return dimshuffle(reshape(flatten(x)[_sources(x)], _lengths(x)), axes)
-    return dimshuffle(SortOp().make_node(x).outputs[0], axes)
+    op = SortOp(_kind(kind, stable))
+
+    def sorted_last(x: Any) -> Any:
+        if op.kind == "stable" and x.type.dtype in INEXACT:
+            return reshape(flatten(x)[_sources(x)], _lengths(x))
+        return op.make_node(x).outputs[0]
+
+    return _along(x, axis, sorted_last)
 
 
 def _check_sort(kind: str | None, order: None, stable: bool | None) -> None:
     if kind not in _KINDS:
-        raise ValueError(f"Sorting: kind is {kind!r}; it must be one of {', '.join(map(str, _KINDS))}")
+        raise ValueError(f"Sorting: kind must be one of {', '.join(map(str, _KINDS))}, not {kind!r}")
     if order is not None:
-        raise ValueError(f"Sorting: order is {order!r}; tensors have no fields to sort by")
+        raise ValueError(f"Sorting: the order argument is not applicable to tensors, found {order!r}")
     if kind is not None and stable is not None:
-        raise ValueError("Sorting: give kind or stable, not both")
+        raise ValueError("Sorting: kind and stable cannot be set at the same time")
+
+
+def _kind(kind: str | None, stable: bool | None) -> str:
+    return kind or ("stable" if stable else "quicksort")
+
+
+def _along(x: Any, axis: Any, of_last: Callable[[Any], Any]) -> Any:
+    """Return what `of_last` makes of the last axis, of `axis` instead; a symbolic one chooses a branch."""
+    if not isinstance(axis, Variable) or isinstance(axis, Constant):
+        last, axes = _with_axis_last(x, axis)
+        return dimshuffle(of_last(last), axes)
+    x = _with_an_axis(x)
+    if axis.type.dtype not in INTEGERS:
+        raise ValueError(f"Sorting {x}: Sort axis must have an integer dtype, got {axis.type.dtype}")
+    ndim = x.type.ndim
+    number = cast(axis, "int64")
+    number = _IN_BOUNDS(mod(number, ndim), ge(number, -ndim), lt(number, ndim))
+    found = _along(x, ndim - 1, of_last)
+    for place in range(ndim - 1):
+        found = ifelse(eq(number, place), _along(x, place, of_last), found)
+    return found
+
+
+_IN_BOUNDS = Assert("Sorting: the axis is out of bounds")
 
 
 def _with_axis_last(x: Any, axis: Any) -> tuple[Any, list[int]]:

@@ -13,6 +13,7 @@ from engine.graph.apply import Apply
 from engine.graph.op import Op
 from engine.graph.variables import Constant, Variable
 from engine.scalar.arithmetic import add, mul
+from engine.scalar.conversion import second
 from engine.scalar.promotion import INEXACT, INTEGERS, common_dtype
 from engine.scalar.type import scalar_type
 from engine.tensor.axes import axes_of, axis_of, numbers_of
@@ -354,6 +355,8 @@ def shape_tuple(x: Any) -> tuple[Any, ...]:
 def size(x: Any) -> TensorVariable:
     """Return the number of elements of `x` as a 0-d int64."""
     x = as_tensor_variable(x)
+    if x.type.ndim == 0:
+        return apply_elemwise(second, x, number(1, "int64"))  # so that a function may have it as input
     return size_over(x, range(x.type.ndim))
 
 

@@ -10,6 +10,7 @@ import pytest
 
 import engine
 import engine.tensor as pt
+from engine.compile.ops import as_op
 from engine.from_function import FromFunctionOp
 from engine.tensor.type import TensorType
 
@@ -122,3 +123,13 @@ def test_it_can_be_used_where_it_is_defined(mode: str) -> None:
     f = engine.function([x], shifted(x), mode=mode)
     np.testing.assert_array_equal(f(VALUE), VALUE + offset)
     assert f.cache_info.outcome == ("miss" if mode == "NUMBA" else "bypass")
+
+
+def test_an_older_name_of_pytensors_warns() -> None:
+    with pytest.warns(FutureWarning, match="wrap_py"):
+
+        @as_op([pt.dvector], [pt.dvector])
+        def doubled(x: Any) -> Any:
+            return 2.0 * x
+
+    np.testing.assert_array_equal(doubled(pt.constant(VALUE)).eval(), 2.0 * VALUE)

@@ -20,7 +20,7 @@ def shown(graph, **options):
 def test_a_graph_is_shown_as_dprint_writes_it():
     graph = pt.exp(x) + 1.0
     tree = shown(graph, id_type="")
-    assert [re.sub("^[│├└─ ]*", "", line) for line in tree] == ["add", "exp", "x", "[1.]"]
+    assert [re.sub("^[│├└─ ]*", "", line) for line in tree] == ["Add", "Exp", "x", "[1.]"]
 
 
 def test_a_shared_node_is_whole_once_and_has_one_colour():

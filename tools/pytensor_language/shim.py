@@ -79,6 +79,9 @@ ENGINE: dict[str, tuple[str, ...]] = {
     "pytensor.tensor.einsum": ("engine.inner.einsum",),
     "pytensor.tensor.fft": ("engine.tensor.fft",),
     "pytensor.tensor.fourier": ("engine.tensor.fourier",),
+    "pytensor.tensor.nlinalg": ("engine.tensor.nlinalg",),
+    "pytensor.tensor.slinalg": ("engine.tensor.slinalg",),
+    "pytensor.tensor.xlogx": ("engine.tensor.xlogx",),
     "pytensor.tensor.blas": (),
     "pytensor.tensor._linalg": (),
 }

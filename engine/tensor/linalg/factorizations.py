@@ -12,6 +12,7 @@ from engine.tensor.blockwise import batched
 from engine.tensor.diagonals import only_triangle
 from engine.tensor.linalg.matrix_op import MatrixOp
 from engine.tensor.linalg.solvers import (
+    as_inexact,
     as_square,
     check_square,
     failure,
@@ -137,7 +138,13 @@ class Det(ReplacedOp, MatrixOp):
     gufunc_signature = "(m,m)->()"
 
     def make_node(self, *inputs: Any) -> Apply:
-        return super().make_node(*[as_square(str(self), x) for x in inputs])
+        (x,) = as_inexact(*inputs)
+        shape = x.type.shape
+        if len(shape) == 2 and None not in shape and shape[0] != shape[1]:
+            raise ValueError(
+                f"Applying {self} to {x.type}: Determinant not defined, the matrix must be square"
+            )
+        return super().make_node(as_square(str(self), x))
 
     def replacement(self, *inputs: Any) -> Sequence[Any]:
         sign, logarithm = slogdet(inputs[0])

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from engine.errors import NullGradientError
+from engine.errors import UnavailableGradientError
 from engine.tensor.blockwise import batched
+from engine.tensor.checks import Assert
 from engine.tensor.diagonals import tril
 from engine.tensor.joining import concatenate
 from engine.tensor.linalg.callback_op import Arrays, CallbackOp, zeros_for_none
 from engine.tensor.linalg.solvers import solve_triangular
-from engine.tensor.math import minimum
+from engine.tensor.math import le, minimum
 from engine.tensor.shape import shape_i
 
 if TYPE_CHECKING:
@@ -23,6 +24,7 @@ _SIGNATURES = {
     "r": "(m,n)->(m,n)",
     "raw": "(m,n)->(m,n),(k),(k,n)",
 }
+_IS_WIDE = Assert("Taking a gradient through QR{mode=full}: there is none for more rows than columns")
 _LIKE_NUMPY = {"complete": "full", "reduced": "economic"}
 
 
@@ -62,7 +64,11 @@ class QR(CallbackOp):
         rows, columns = x.type.shape
         is_unsuited = self.mode == "full" and rows is not None and columns is not None and rows > columns
         if self.mode == "raw" or self.pivoting or is_unsuited:
-            raise NullGradientError(f"Taking a gradient through {self} of {x.type}: it has none", self)
+            raise UnavailableGradientError(
+                f"Taking a gradient through {self} of {x.type}: there is none for this form", self
+            )
+        if self.mode == "full":
+            x = _IS_WIDE(x, le(shape_i(x, 0), shape_i(x, 1)))
         if self.mode != "r":
             q, r = outputs
             of_q, of_r = zeros_for_none(outputs, cotangents)

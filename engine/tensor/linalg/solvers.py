@@ -49,11 +49,11 @@ class SolveBase(MatrixOp):
 
     def make_node(self, A: Any, b: Any) -> Apply:
         A, b = as_inexact(A, b)
-        A = as_square(str(self), A)
+        if A.type.ndim != 2:
+            raise ValueError(f"Applying {self} to {A.type}: `A` must be a matrix")
         if b.type.ndim != self.b_ndim:
-            raise TypeError(
-                f"Applying {self} to a right-hand side {b.type}: it takes {self.b_ndim} dimensions"
-            )
+            raise ValueError(f"Applying {self} to {b.type}: `b` must have {self.b_ndim} dims")
+        A = as_square(str(self), A)
         known = {length for length in (*A.type.shape, b.type.shape[0]) if length is not None}
         if len(known) > 1:
             raise ValueError(

@@ -4,9 +4,11 @@ import pickle
 
 import pytest
 
+import engine.tensor as pt
 from engine.errors import NullGradientError
 from engine.graph import Apply, Op, Type
 from engine.graph.frozen_nodes import FrozenConstant
+from engine.graph.op import io_connection_pattern
 from tests.engine.graph.small_ops import PLAIN, Combine, Floats, combine, constant, follow, split
 
 
@@ -172,3 +174,20 @@ def test_constants_of_a_type_without_keys_are_equal_bit_for_bit():
     assert FrozenConstant(kind, 1) is not FrozenConstant(kind, 1.0)
     assert FrozenConstant(kind, unhashable) is FrozenConstant(kind, unhashable)
     assert FrozenConstant(kind, unhashable) is not FrozenConstant(kind, [])
+
+
+def test_connections_say_which_outputs_depend_on_which_inputs():
+    x, n = pt.dvector("x"), pt.lscalar("n")
+    first, second = pt.split(x, [n, 3 - n], n_splits=2)
+    assert io_connection_pattern([x, n], [first.sum(), second, n]) == [
+        [True, True, False],
+        [False, False, True],
+    ]
+
+
+def test_a_node_has_a_default_output():
+    x = pt.dvector("x")
+    node = pt.exp(x).owner
+    assert node.default_output() is node.outputs[0]
+    with pytest.raises(ValueError, match="no default output"):
+        pt.split(x, [1, 2], n_splits=2)[0].owner.default_output()

@@ -94,8 +94,17 @@ def test_variables_pass_through():
     assert pt.TensorConstant(pt.lscalar, 5).data.dtype == "int64"
     with pytest.raises(ValueError, match="could not be cast to have"):
         pt.as_tensor_variable(x, ndim=0)
-    with pytest.raises(TypeError, match="cast it with astype"):
-        pt.as_tensor_variable(x, dtype="float32")
+    assert pt.as_tensor_variable(x, dtype="float32") is x  # a dtype is for values
+
+
+def test_a_range_becomes_an_arange_with_a_name():
+    found = pt.as_tensor_variable(range(2, 11, 3), name="steps")
+    assert (found.name, found.type.shape, found.type.dtype) == ("steps", (3,), "int64")
+    assert found.eval().tolist() == [2, 5, 8]
+    assert pt.as_tensor_variable(range(3), dtype="float32").type.dtype == "float32"
+    assert pt.as_tensor_variable(range(0)).eval().shape == (0,)
+    with pytest.raises(ValueError, match="ndim for range must be 1"):
+        pt.as_tensor_variable(range(3), ndim=2)
 
 
 class Text(Type):

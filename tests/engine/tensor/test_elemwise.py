@@ -227,3 +227,12 @@ def test_the_gradient_of_a_power_is_right_where_logarithms_are_not():
     squared = x**2
     (only_x,) = squared.owner.op.pullback(squared.owner.inputs, [squared], [pt.ones_like(x)])[:1]
     np.testing.assert_array_equal(evaluate([x], [only_x], values[:1])[0], 2 * values[0])
+
+
+def test_an_outer_operation_has_the_axes_of_both():
+    x, y = pt.dmatrix("x"), pt.dtensor3("y")
+    values = [np.arange(6.0).reshape(2, 3), np.arange(4.0).reshape(2, 1, 2)]
+    found = evaluate([x, y], [pt.add.outer(x, y), pt.mul.outer(y, x), pt.sub.outer(x, 2.0)], values)
+    np.testing.assert_array_equal(found[0], np.add.outer(*values))
+    np.testing.assert_array_equal(found[1], np.multiply.outer(*values[::-1]))
+    np.testing.assert_array_equal(found[2], values[0] - 2.0)

@@ -197,3 +197,10 @@ def test_a_gradient_through_joined_and_filled_tensors_is_compiled(kernels_once):
     found, expected = (engine.function([x, d], gradient, mode=mode)(X, 0.5) for mode in ("FAST_RUN", "NUMPY"))
     for one, other in zip(found, expected, strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-12)
+
+
+def test_an_axis_may_be_an_expression_of_constants():
+    x = pt.dmatrix("x")
+    assert pt.join(pt.cast(pt.constant(1), "int32"), x, x).owner.op == pt.Join(1)
+    with pytest.raises(TypeError, match="one constant integer"):
+        pt.join(pt.lscalar("axis"), x, x)

@@ -213,3 +213,9 @@ def test_lengths_are_listed_as_constants_where_they_are_known():
     assert not hasattr(unknown, "data")
     assert pt.specify_broadcastable(x, 1).type.shape == (1, 1)
     assert pt.specify_broadcastable(x, 0) is x
+
+
+def test_the_size_of_a_number_is_a_function_of_it():
+    x = pt.dscalar("x")
+    assert engine.function([x], x.size)(3.0) == 1
+    assert engine.function([x], x.size)(3.0).dtype == "int64"

@@ -99,3 +99,43 @@ def test_what_has_no_axis_is_not_sorted():
         pt.ArgSortOp()(pt.dscalar("x"))
     with pytest.raises(TypeError, match="no axis"):
         pt.SortOp()(pt.dscalar("x"))
+
+
+@pytest.mark.parametrize("mode", ["FAST_RUN", "NUMPY"])
+@pytest.mark.parametrize("dtype", ["int8", "int64"])
+def test_an_axis_may_be_known_when_the_function_runs(dtype, mode):
+    x, axis = pt.dtensor3("x"), pt.scalar("axis", dtype=dtype)
+    f = engine.function([x, axis], [pt.sort(x, axis), pt.argsort(x, axis, "mergesort")], mode=mode)
+    for number in (0, 1, 2, -1, -2, -3):
+        found = f(X, np.array(number, dtype))
+        np.testing.assert_array_equal(found[0], np.sort(X, number))
+        np.testing.assert_array_equal(found[1], np.argsort(X, number, kind="stable"))
+    for number in (3, -4):
+        with pytest.raises(AssertionError, match="axis is out of bounds"):
+            f(X, np.array(number, dtype))
+    with pytest.raises(ValueError, match="Sort axis must have an integer dtype, got float32"):
+        pt.sort(x, pt.fscalar())
+    with pytest.raises(TypeError, match="no axis"):
+        pt.sort(pt.dscalar(), axis)
+
+
+def test_the_gradient_of_a_sort_along_a_symbolic_axis_is_that_of_the_axis():
+    x, axis = pt.dmatrix("x"), pt.lscalar("axis")
+    weights, value = RANDOM.normal(size=(3, 4)), RANDOM.normal(size=(3, 4))
+    for number in (0, 1):
+        symbolic = engine.grad(pt.sum(pt.sort(x, axis) * weights), x)
+        plain = engine.grad(pt.sum(pt.sort(x, number) * weights), x)
+        np.testing.assert_array_equal(symbolic.eval({x: value, axis: number}), plain.eval({x: value}))
+
+
+def test_an_op_says_which_kind_of_sort_was_asked_for():
+    x = pt.dmatrix("x")
+    assert (pt.argsort(x).owner.op.kind, pt.sort(x).owner.op.kind) == ("quicksort", "quicksort")
+    assert pt.argsort(x, stable=True).owner.op.kind == "stable"
+    assert pt.SortOp("mergesort") == pt.SortOp("mergesort") != pt.SortOp("quicksort")
+    with pytest.raises(ValueError, match="kind must be one of"):
+        pt.sort(x, kind="hanoi")
+    with pytest.raises(ValueError, match="cannot be set at the same time"):
+        pt.sort(x, kind="quicksort", stable=True)
+    with pytest.raises(ValueError, match="order argument is not applicable"):
+        pt.argsort(x, order=[])

@@ -1,5 +1,7 @@
 """Decompositions, matrix functions and matrix equations: SciPy's results, gradients, failures and batches."""
 
+from importlib import import_module
+
 import numpy as np
 import pytest
 from scipy import linalg
@@ -379,3 +381,22 @@ def test_what_is_not_defined_is_refused():
     for output in (L.svd(x)[0], L.qr(x, mode="raw")[0], L.qr(pt.tensor(None, "float64", (3, 2)))[0]):
         with pytest.raises(NullGradientError, match="Taking a gradient through"):
             engine.grad(output.sum(), output.owner.inputs[0])
+
+
+def test_a_square_q_of_a_tall_matrix_has_no_gradient():
+    x = pt.dmatrix("x")
+    f = engine.function([x], engine.grad(pt.sum(L.qr(x)[0]), x))
+    assert f(np.eye(3)).shape == (3, 3)
+    with pytest.raises(AssertionError, match="more rows than columns"):
+        f(np.ones((4, 2)))
+    with pytest.raises(NotImplementedError, match="none for this form"):
+        engine.grad(pt.sum(L.qr(x, mode="raw")[0]), x)
+
+
+@pytest.mark.parametrize("module", ["nlinalg", "slinalg"])
+def test_older_paths_give_the_same_names_and_warn(module):
+    older = import_module(f"engine.tensor.{module}")
+    with pytest.warns(DeprecationWarning, match=f"tensor.{module}"):
+        assert older.solve is L.solve
+    with pytest.raises(AttributeError):
+        older.no_such_name  # noqa: B018
