@@ -128,6 +128,10 @@ class ArgumentError(EngineError, TypeError):
         )
 
 
+class NotNumbersError(EngineError, TypeError, ValueError):
+    """Numbers are expected, and something else was given: a text, an object."""
+
+
 class RangeError(EngineError, TypeError, OverflowError):
     """A whole number is outside of the range of a dtype."""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from engine.compiling.arguments import In, Out, checked_inputs, without_out
@@ -13,11 +13,12 @@ from engine.compiling.lookup import compile_function
 from engine.compiling.mode import Mode, get_mode
 from engine.compiling.request import FunctionRequest
 from engine.compiling.updates import Expressions, Pairs, as_pairs
-from engine.errors import NullGradientError, UnusedInputError
+from engine.errors import MissingInputError, NullGradientError, UnusedInputError
 from engine.graph.absent_gradients import NullType
 from engine.graph.fgraph import FrozenFunctionGraph
+from engine.graph.generic import Generic
 from engine.graph.represented import RepresentedType
-from engine.graph.traversal import get_var_by_name
+from engine.graph.traversal import ancestors, get_var_by_name
 from engine.graph.variables import Variable
 from engine.scalar.type import ScalarType
 from engine.tensor.conversion import as_symbolic
@@ -71,9 +72,13 @@ def function(
     explicit = [each.variable for each in given]
     found = Expressions(explicit, expressions, updates, givens, no_default_updates, rebuild_strict)
     shared = found.shared
-    graph = FrozenFunctionGraph.from_io(
-        [*explicit, *shared], [*found.outputs, *found.updates.values()], replace_op=with_copies
-    )
+    computed = [*found.outputs, *found.updates.values()]
+    try:
+        graph = FrozenFunctionGraph.from_io([*explicit, *shared], computed, replace_op=with_copies)
+    except MissingInputError:
+        # Who gave an input that nothing needs gave a wrong one: it is named first, as by PyTensor.
+        _refuse_unused(explicit, set(ancestors(computed)), on_unused_input or "raise")
+        raise
     _check_unused(graph, explicit, on_unused_input or "raise")
     label = name or "function"
     interface = Interface(
@@ -121,6 +126,10 @@ def _defined(output: Any) -> Any:
     type_of = getattr(output, "type", None)
     if isinstance(type_of, NullType):
         raise NullGradientError(f"Making a function: an output has no value; {type_of.why_null}", None)
+    if isinstance(type_of, Generic):
+        raise TypeError(
+            f"Making a function: output {output} is no tensor variable; get_value gives its value"
+        )
     return output
 
 
@@ -164,6 +173,19 @@ def _named(output: Any, key: Any) -> Any:
     return found[0]
 
 
+def _refuse_unused(explicit: list[Variable], used: Collection[Variable], on_unused_input: str) -> None:
+    unused = [variable for variable in explicit if variable not in used]
+    if unused and on_unused_input == "raise":
+        raise UnusedInputError(_unused(unused[0]), unused[0])
+
+
+def _unused(variable: Variable) -> str:
+    return (
+        f"Making a function: input {variable} is not used by its outputs or updates; leave it out, or pass "
+        "on_unused_input='ignore'"
+    )
+
+
 def _check_unused(graph: FrozenFunctionGraph, explicit: list[Variable], on_unused_input: str) -> None:
     if on_unused_input not in ("raise", "warn", "ignore"):
         raise ValueError(
@@ -173,10 +195,7 @@ def _check_unused(graph: FrozenFunctionGraph, explicit: list[Variable], on_unuse
     unused = [v for v, nominal in zip(explicit, graph.inputs, strict=False) if nominal not in used]
     if not unused or on_unused_input == "ignore":
         return
-    message = (
-        f"Making a function: input {unused[0]} is not used by its outputs or updates; leave it out, or pass "
-        "on_unused_input='ignore'"
-    )
+    message = _unused(unused[0])
     if on_unused_input == "raise":
         raise UnusedInputError(message, unused[0])
     import warnings

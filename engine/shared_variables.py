@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import deepcopy
 from importlib import import_module
 from itertools import count
 from typing import TYPE_CHECKING, Any, overload
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING, Any, overload
 import numpy as np
 
 from engine.errors import MaskedArrayError
+from engine.graph.generic import generic
 from engine.graph.types import Type
 from engine.graph.variables import Variable
 from engine.tensor.conversion import as_tensor_variable
@@ -73,9 +75,22 @@ class Container:
 
 
 class SharedVariable(Variable):
-    """A variable with its value in `container`; clones and copies of the graph use the same container."""
+    """A variable with its value in `container`; clones and copies of the graph use the same container.
+
+    Made of this class itself, it is a variable of any `type`; a tensor is a TensorSharedVariable.
+    """
 
     __slots__ = ()
+
+    def __new__(cls, type: Type, *arguments: Any, **options: Any) -> SharedVariable:
+        if cls is SharedVariable:
+            cls = TensorSharedVariable if isinstance(type, TensorType) else GenericSharedVariable
+        new: SharedVariable = object.__new__(cls)
+        return new
+
+    def __getnewargs__(self) -> tuple[Any, ...]:
+        return (self.type,)
+
     _default_update: Any
     container: Container
 
@@ -99,6 +114,40 @@ class SharedVariable(Variable):
             "_default_update": self._default_update,
             "container": self.container,
         }
+
+
+class GenericSharedVariable(SharedVariable):
+    """A shared variable whose value is any object that its type takes."""
+
+    __slots__ = ("_default_update", "container")
+
+    def __init__(
+        self,
+        type: Type,
+        value: Any,
+        strict: bool = False,
+        allow_downcast: bool | None = None,
+        container: Container | None = None,
+        name: str | None = None,
+    ) -> None:
+        super().__init__(type, None, None, name)
+        self._default_update: Any = None
+        found = None if container else type.filter(value, strict, allow_downcast)
+        self.container: Container = container or Container(type, [found])
+
+    def get_value(self, borrow: bool = False, return_internal_type: bool = False) -> Any:
+        """Return a copy of the value, or, with `borrow`, the value itself."""
+        return self.container.data if borrow else deepcopy(self.container.data)
+
+    def set_value(self, value: Any, borrow: bool = False) -> None:
+        """Set the value: to a copy of `value`, or, with `borrow`, to itself. Refuses what the type does."""
+        self.container.value = value if borrow else deepcopy(value)
+
+    def clone(self, name: str | None = None) -> SharedVariable:
+        """Return a shared variable on the same container."""
+        copy = GenericSharedVariable(self.type, None, container=self.container, name=name or self.name)
+        copy._default_update = self._default_update
+        return copy
 
 
 class TensorSharedVariable(TensorVariable, SharedVariable):
@@ -205,14 +254,17 @@ def shared(
     generator of random numbers.
 
     All lengths of a tensor may change later, and no axis broadcasts; `shape` fixes lengths. With `borrow`
-    the value is not copied. Refuses (TypeError) other values.
+    the value is not copied. Another object has the type `generic`, which no Op takes; a masked array is
+    refused (MaskedArrayError).
     """
     if _is_generator(value):
         return import_module("engine.random.shared").shared_rng(value, name=name, borrow=borrow)
-    if not isinstance(value, np.ndarray | np.generic | int | float | complex):
-        raise TypeError(f"Sharing {value!r} ({type(value).__name__}): an array or a number is expected")
+    if isinstance(value, Variable):
+        raise TypeError(f"Sharing {value}: it is a variable of a graph, a value is expected")
     if is_masked(value):
         raise MaskedArrayError("Sharing a masked array")
+    if not isinstance(value, np.ndarray | np.generic | int | float | complex):
+        return GenericSharedVariable(generic, value if borrow else deepcopy(value), strict, name=name)
     array = np.asarray(value)
     lengths = (None,) * array.ndim if shape is None else tuple(shape)
     tensor = tensor_type(check_dtype(array.dtype), lengths)

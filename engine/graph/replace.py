@@ -33,7 +33,8 @@ def clone_get_equiv(
     """Return a map from each variable and node between `inputs` and `outputs` to its copy.
 
     Without `copy_inputs` inputs map to themselves; without `copy_orphans` so do constants and other
-    variables without an owner. Parts that are in `memo` already are not copied.
+    variables without an owner. Parts that are in `memo` already are not copied, nor are nodes whose outputs
+    are.
     """
     memo = {} if memo is None else memo
     for variable in inputs:
@@ -42,7 +43,7 @@ def clone_get_equiv(
         for variable in node.inputs:
             if variable not in memo:
                 memo[variable] = variable.clone() if copy_orphans else variable
-        if node not in memo:
+        if node not in memo and not all(variable in memo for variable in node.outputs):
             arguments = [memo[variable] for variable in node.inputs]
             copy = memo[node] = node.clone_with_new_inputs(arguments)  # type: ignore[arg-type]
             for old, new in zip(node.outputs, copy.outputs, strict=True):

@@ -89,13 +89,17 @@ class JoinDims(NamedOp):
         self.start_axis = _not_negative("Merging axes", "start_axis", start_axis)
         self.n_axes = _not_negative("Merging axes", "n_axes", n_axes)
 
-    def build_inner_graph(self, *inputs: Any) -> list[Any]:
-        (x,) = inputs
+    def make_node(self, *inputs: Any) -> Apply:
+        (x,) = map(as_tensor_variable, inputs)
         if self.start_axis + self.n_axes > x.type.ndim:
             raise ValueError(
                 f"Merging axes: JoinDims was asked to join dimensions {self.start_axis} to {self.n_axes}, "
                 f"but input {x} has only {x.type.ndim} dimensions."
             )
+        return NamedOp.make_node(self, x)
+
+    def build_inner_graph(self, *inputs: Any) -> list[Any]:
+        (x,) = inputs
         return [merged_axes(x, self.start_axis, self.n_axes)]
 
 

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from engine.tensor.axes import axes_of, axis_of, numbers_of
-from engine.tensor.checks import specify_shape
+from engine.tensor.checks import Assert, specify_shape
 from engine.tensor.conversion import as_tensor_variable
 from engine.tensor.elemwise import cast, dimshuffle
 from engine.tensor.joining import stack
-from engine.tensor.math import mul, sub
+from engine.tensor.math import eq, mul, sub
 from engine.tensor.products import dot
 from engine.tensor.reduction import sum as sum_over
 from engine.tensor.shape import expand_dims, reshape, shape_i, size_over
@@ -36,8 +36,24 @@ def tensordot(a: Any, b: Any, axes: Any = 2) -> TensorVariable:
             )
     rows = [axis for axis in range(a.type.ndim) if axis not in left]
     columns = [axis for axis in range(b.type.ndim) if axis not in right]
+    b = _with_equal_lengths(a, b, left, right)
     product = dot(_as_matrix(a, rows, left), _as_matrix(b, right, columns))
     return reshape(product, [*(shape_i(a, axis) for axis in rows), *(shape_i(b, axis) for axis in columns)])
+
+
+def _with_equal_lengths(a: Any, b: Any, left: Sequence[int], right: Sequence[int]) -> Any:
+    """Return `b`, checked to have the lengths of `a` along the axes of the sum.
+
+    The product compares one length; of several axes it compares the product of theirs.
+    """
+    pairs = zip(left, right, strict=True)
+    unknown = [(i, j) for i, j in pairs if a.type.shape[i] is None or b.type.shape[j] is None]
+    if len(left) < 2 or not unknown:
+        return b
+    return _EQUAL_LENGTHS(b, *[eq(shape_i(a, i), shape_i(b, j)) for i, j in unknown])
+
+
+_EQUAL_LENGTHS = Assert("Input array shape along reduced axes of tensordot are not equal")
 
 
 def _axes_of_both(axes: Any, left: int, right: int) -> tuple[Sequence[int], Sequence[int]]:

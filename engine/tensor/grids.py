@@ -167,7 +167,7 @@ def triu_indices_from(a: Any, k: Any = 0) -> tuple[Any, ...]:
 def _matrix_lengths(a: Any, k: Any) -> tuple[Any, Any, Any]:
     a = as_tensor_variable(a)
     if a.type.ndim != 2:
-        raise ValueError(f"Taking a triangle of {a} of type {a.type}: it must have 2 dimensions")
+        raise ValueError(f"Taking a triangle of {a} of type {a.type}: it must be two dimensional")
     return shape_i(a, 0), k, shape_i(a, 1)
 
 

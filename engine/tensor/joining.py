@@ -67,8 +67,9 @@ class Join(Op):
             return sum(known) if len(known) == len(lengths) else None
         if len(set(known)) > 1:
             raise ValueError(
-                f"Joining along axis {self.axis}: the lengths along axis {axis} must match "
-                f"exactly, found {known}"
+                f"Joining tensors: all input array dimensions other than the specified `axis` ({self.axis}) "
+                f"must match exactly, or be unknown (None), but along dimension {axis}, the inputs shapes are "
+                f"incompatible: [{' '.join(map(str, known))}]"
             )
         return known[0] if known else None
 

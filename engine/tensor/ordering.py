@@ -121,7 +121,7 @@ def argsort(
     _check_sort(kind, order, stable)
     is_stable = stable is not False and kind not in ("quicksort", "heapsort")
     op = ArgSortOp(_kind(kind, stable), stable=is_stable)
-    return _along(x, axis, lambda last: op.make_node(last).outputs[0])
+    return _along("ArgSort", x, axis, lambda last: op.make_node(last).outputs[0])
 
 
 def sort(
@@ -140,7 +140,7 @@ def sort(
             return reshape(flatten(x)[_sources(x)], _lengths(x))
         return op.make_node(x).outputs[0]
 
-    return _along(x, axis, sorted_last)
+    return _along("Sort", x, axis, sorted_last)
 
 
 def _check_sort(kind: str | None, order: None, stable: bool | None) -> None:
@@ -156,20 +156,20 @@ def _kind(kind: str | None, stable: bool | None) -> str:
     return kind or ("stable" if stable else "quicksort")
 
 
-def _along(x: Any, axis: Any, of_last: Callable[[Any], Any]) -> Any:
+def _along(what: str, x: Any, axis: Any, of_last: Callable[[Any], Any]) -> Any:
     """Return what `of_last` makes of the last axis, of `axis` instead; a symbolic one chooses a branch."""
     if not isinstance(axis, Variable) or isinstance(axis, Constant):
         last, axes = _with_axis_last(x, axis)
         return dimshuffle(of_last(last), axes)
     x = _with_an_axis(x)
     if axis.type.dtype not in INTEGERS:
-        raise ValueError(f"Sorting {x}: Sort axis must have an integer dtype, got {axis.type.dtype}")
+        raise ValueError(f"Sorting {x}: {what} axis must have an integer dtype, got {axis.type.dtype}")
     ndim = x.type.ndim
     number = cast(axis, "int64")
     number = _IN_BOUNDS(mod(number, ndim), ge(number, -ndim), lt(number, ndim))
-    found = _along(x, ndim - 1, of_last)
+    found = _along(what, x, ndim - 1, of_last)
     for place in range(ndim - 1):
-        found = ifelse(eq(number, place), _along(x, place, of_last), found)
+        found = ifelse(eq(number, place), _along(what, x, place, of_last), found)
     return found
 
 

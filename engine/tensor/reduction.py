@@ -340,9 +340,13 @@ def _extremum(kind: type[ExtremumOver], x: Any, axis: Any, keepdims: bool) -> An
     return _reduced(kind(axes), x, keepdims) if axes else x
 
 
-def var(x: Any, axis: Any = None, ddof: Any = 0, keepdims: bool = False) -> TensorVariable:
+def var(
+    x: Any, axis: Any = None, ddof: Any = 0, keepdims: bool = False, corrected: bool = False
+) -> TensorVariable:
     """Return the variance over `axis`: the sum of squared deviations, divided by the count minus `ddof`, or
     by 0 if that is negative.
+
+    The deviations of a rounded mean do not add up to 0; with `corrected`, their sum is accounted for.
     """
     x = as_tensor_variable(x)
     axes = normalize_axis("Reducing a tensor", axis, x.type.ndim)
@@ -351,15 +355,22 @@ def var(x: Any, axis: Any = None, ddof: Any = 0, keepdims: bool = False) -> Tens
     less = ddof.item() if isinstance(ddof, np.generic | np.ndarray) and np.ndim(ddof) == 0 else ddof
     if not isinstance(less, int | float) and getattr(getattr(less, "type", None), "ndim", None) != 0:
         raise TypeError(f"Taking a variance: ddof is {ddof!r}; it must be a number")
-    if isinstance(less, int | float) and less == 0:
+    if isinstance(less, int | float) and less == 0 and not corrected:
         return mean(squares, axes, keepdims=keepdims)
-    count = cast(maximum(sub(size_over(x, axes), less), 0), squares.type.dtype)
-    return true_div(sum(squares, axes, keepdims=keepdims), count)
+    dtype = squares.type.dtype
+    size = size_over(x, axes)
+    total = sum(squares, axes, keepdims=keepdims)
+    if corrected:
+        rest = absolute(sum(deviations, axes, keepdims=keepdims))
+        total = sub(total, true_div(sqr(rest), cast(size, dtype)))
+    return true_div(total, cast(maximum(sub(size, less), 0), dtype))
 
 
-def std(x: Any, axis: Any = None, ddof: Any = 0, keepdims: bool = False) -> TensorVariable:
+def std(
+    x: Any, axis: Any = None, ddof: Any = 0, keepdims: bool = False, corrected: bool = False
+) -> TensorVariable:
     """Return the standard deviation over `axis`, the square root of `var`."""
-    return sqrt(var(x, axis, ddof, keepdims))
+    return sqrt(var(x, axis, ddof, keepdims, corrected))
 
 
 class CumOp(Op):

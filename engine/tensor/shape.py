@@ -8,6 +8,7 @@ from math import prod
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
+from numpy.exceptions import AxisError
 
 from engine.graph.apply import Apply
 from engine.graph.op import Op
@@ -290,6 +291,9 @@ def squeeze(x: Any, axis: Any = None) -> TensorVariable:
     elif x.type.ndim == 0 and numbers_of(f"Squeezing {x}", axis) in ([0], [-1]):
         return x  # as numpy does
     else:
+        if x.type.ndim == 0:
+            given = tuple(numbers_of(f"Squeezing {x}", axis))
+            raise AxisError(f"Squeezing {x}: axis {given} is out of bounds for array of dimension 0")
         dropped = axes_of(f"Squeezing {x}", axis, x.type.ndim)
     return dimshuffle(x, [a for a in range(x.type.ndim) if a not in dropped])
 

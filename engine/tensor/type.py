@@ -16,7 +16,7 @@ import numpy as np
 from xxhash import xxh3_128_hexdigest
 
 from cachegraph.pickling.rebuilding import rebuilds_pickled
-from engine.errors import MaskedArrayError, RangeError
+from engine.errors import MaskedArrayError, NotNumbersError, RangeError
 from engine.graph.types import Type
 from engine.graph.variables import Constant
 from engine.scalar.promotion import COMPLEX, DTYPES, ROUNDED
@@ -78,7 +78,9 @@ class TensorType(Type):
         if isinstance(value, np.ndarray) and np.can_cast(found.dtype, self.numpy_dtype):
             return found.astype(self.numpy_dtype)
         if found.dtype.kind not in "biufc":
-            raise TypeError(f"Using {_describe(value)} as {self}: its dtype {found.dtype} is not of numbers")
+            raise NotNumbersError(
+                f"Using {_describe(value)} as {self}: its dtype {found.dtype} is not of numbers"
+            )
         if found.dtype.kind == "c" and self.dtype not in COMPLEX:
             raise TypeError(f"Using {_describe(value)} as {self}: its imaginary part would be lost")
         result = found.astype(self.numpy_dtype)

@@ -728,3 +728,11 @@ def test_eval_ignores_names_that_are_not_needed_if_it_is_told_to():
     assert (x + 1).eval({"x": [1.0], "y": 2.0}, on_unused_input="ignore") == [2.0]
     with pytest.raises(ValueError, match="y not found in graph"):
         (x + 1).eval({"x": [1.0], "y": 2.0})
+
+
+def test_an_unused_input_is_named_before_a_missing_one():
+    x, s = pt.dscalar("x"), pt.dscalar("s")
+    with pytest.raises(UnusedInputError, match="input s is not used"):
+        function([s], x)
+    with pytest.raises(MissingInputError):
+        function([s], x, on_unused_input="ignore")

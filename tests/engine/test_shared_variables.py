@@ -6,10 +6,13 @@ import pickle
 import numpy as np
 import pytest
 
+import engine
 import engine.tensor as pt
 from engine import grad, shared
 from engine.graph import clone_replace, explicit_graph_inputs
+from engine.graph.generic import generic
 from engine.graph.reference import evaluate
+from engine.shared_variables import SharedVariable, TensorSharedVariable
 from tests.engine.special_values import DTYPES
 
 
@@ -99,9 +102,7 @@ def test_strict_and_allow_downcast_are_kept():
     assert found.get_value().dtype == "float32"
 
 
-@pytest.mark.parametrize(
-    "value", [[1, 2], "text", None, np.ones(2, "longdouble"), np.array(["a"]), pt.dscalar("x")]
-)
+@pytest.mark.parametrize("value", [np.ones(2, "longdouble"), np.array(["a"]), pt.dscalar("x")])
 def test_other_values_are_refused(value):
     with pytest.raises(TypeError):
         shared(value)
@@ -160,3 +161,27 @@ def test_a_shared_array_can_be_zeroed_in_place_or_anew():
     x.set_value(array, borrow=True)
     x.zero(borrow=True)
     assert array.tolist() == [0.0, 0.0]
+
+
+@pytest.mark.parametrize("value", ["text", [1, 2], {"a": [0]}, None])
+def test_other_objects_are_kept_and_no_op_takes_them(value):
+    variable = engine.shared(value, name="kept")
+    assert (variable.type, variable.name, variable.get_value()) == (generic, "kept", value)
+    if isinstance(value, list | dict):
+        assert variable.get_value() is not variable.get_value()
+    assert variable.get_value(borrow=True) is variable.get_value(borrow=True)
+    variable.set_value(88)
+    assert variable.clone().get_value() == 88
+    assert pickle.loads(pickle.dumps(variable)).get_value() == 88
+    with pytest.raises(TypeError, match="no tensor variable"):
+        pt.exp(variable)
+    with pytest.raises(TypeError, match="no tensor variable"):
+        engine.function([], variable)
+
+
+def test_the_class_of_shared_variables_makes_one_of_any_type():
+    vector = SharedVariable(pt.dvector, [1, 2], name="v")
+    assert isinstance(vector, TensorSharedVariable)
+    assert engine.function([], vector * 2.0)().tolist() == [2.0, 4.0]
+    with pytest.raises(TypeError):
+        SharedVariable(pt.dvector, "text")

@@ -75,6 +75,9 @@ class LanguageRecorder(Recorder):
         return report
 
     def outcome(self, report: pytest.TestReport) -> str:
+        # What PyTensor marks as incomplete is complete here: all that the test asserts holds.
+        if report.outcome == "failed" and str(report.longrepr).startswith("[XPASS(strict)]"):
+            return "passed"
         return getattr(report, "reason", None) or super().outcome(report)
 
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:

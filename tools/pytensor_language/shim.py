@@ -47,6 +47,7 @@ ENGINE: dict[str, tuple[str, ...]] = {
     "pytensor.conditional": ("engine.tensor.conditional",),
     "pytensor.ifelse": ("engine.tensor.conditional",),
     "pytensor.link": ("engine.link.",),
+    "pytensor.link.c.type": ("engine.graph.generic",),
     "pytensor.printing": ("engine.printing",),
     "pytensor.raise_op": ("engine.raise_op",),
     "pytensor.scalar": ("engine.scalar", "engine.scalar.", "engine.inner.composite"),
@@ -96,6 +97,9 @@ def old_np_unique(
     found = np.unique(x, index, inverse, counts, axis=axis)
     return (found[0], *map(np.ravel, found[1:])) if isinstance(found, tuple) else found
 
+
+COMPLETE = ("pytensor.tensor.nlinalg", "pytensor.tensor.slinalg")
+"""Modules of which the engine has all names: another one is missing in PyTensor, too."""
 
 OWN: dict[str, Any] = {
     "config": config,
@@ -153,6 +157,8 @@ class ShimModule(ModuleType):
         if name in OWN:
             return OWN[name]
         found = engine_name(self.__name__, name)
+        if found is None and self.__name__ in COMPLETE:
+            raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}")
         return self._submodule(name) if found is None else found
 
     def __setattr__(self, name: str, value: Any) -> None:

@@ -5,9 +5,12 @@ from itertools import product
 import numpy as np
 import pytest
 
+import engine
 import engine.tensor as pt
 from engine import verify_grad
 from engine.graph.reference import evaluate
+from engine.graph.traversal import ancestors
+from engine.tensor.checks import Assert
 from tests.engine.special_values import DTYPES
 
 SHAPES = [
@@ -89,3 +92,15 @@ def test_only_wanted_gradients_are_built():
     found = node.op.pullback_wanted(node.inputs, node.outputs, [pt.dvector()], [False, True])
     assert found[0] is None
     assert found[1].ndim == 1
+
+
+@pytest.mark.parametrize("mode", ["FAST_RUN", "NUMPY"])
+def test_a_tensordot_over_several_axes_compares_each_length(mode):
+    x, y = pt.dtensor3("x"), pt.dtensor3("y")
+    f = engine.function([x, y], pt.tensordot(x, y, axes=[[1, 2], [1, 2]]), mode=mode)
+    a, b = np.arange(42.0).reshape(7, 3, 2), np.arange(30.0).reshape(5, 3, 2)
+    np.testing.assert_array_equal(f(a, b), np.tensordot(a, b, [[1, 2], [1, 2]]))
+    with pytest.raises(AssertionError, match="reduced axes of tensordot are not equal"):
+        f(a, b.transpose(0, 2, 1).copy())
+    known = pt.tensordot(pt.tensor(shape=(2, 3)), pt.tensor(shape=(2, 3)), axes=2)
+    assert not [v for v in ancestors([known]) if v.owner and isinstance(v.owner.op, Assert)]

@@ -175,3 +175,15 @@ def test_a_product_that_is_promised_to_have_no_zeros_has_a_gradient_of_quotients
     verify_grad(Prod(axis=1, no_zeros_in_input=True), [value])
     verify_grad(Prod(no_zeros_in_input=True), [value])
     assert Prod(0) != Prod(0, no_zeros_in_input=True)
+
+
+@pytest.mark.parametrize("axis", [None, 1])
+@pytest.mark.parametrize("ddof", [0, 1])
+def test_a_corrected_variance_accounts_for_a_rounded_mean(axis, ddof):
+    x = pt.dmatrix("x")
+    value = 1e8 + np.random.default_rng(0).normal(size=(5, 40))
+    found = engine.function([x], [pt.var(x, axis, ddof, corrected=True), x.std(axis, ddof, corrected=True)])(
+        value
+    )
+    exact = (value - 1e8).var(axis, ddof=ddof)
+    np.testing.assert_allclose(found, [exact, np.sqrt(exact)], rtol=1e-9)
