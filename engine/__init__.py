@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from engine.compiling.arguments import In, Out
     from engine.compiling.executable import Function
     from engine.compiling.mode import Mode
+    from engine.configdefaults import config
     from engine.from_function import wrap_py
     from engine.functions import function
     from engine.gradient import Lop, Rop, grad
@@ -29,6 +30,7 @@ __all__ = [
     "OpFromGraph",
     "Out",
     "Rop",
+    "config",
     "dprint",
     "foldl",
     "foldr",
@@ -51,6 +53,7 @@ _LATER = {
     "OpFromGraph": "engine.inner",
     "Out": "engine.compiling.arguments",
     "Rop": "engine.gradient",
+    "config": "engine.configdefaults",
     "dprint": "engine.printing",
     "function": "engine.functions",
     "grad": "engine.gradient",

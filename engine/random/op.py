@@ -122,7 +122,7 @@ class RandomVariable(RNGConsumerOp):
         return (node.outputs[0], draws) if return_next_rng else draws
 
     def with_dtype(self, dtype: Any) -> RandomVariable:
-        """Return this draw with numbers of `dtype`; None is its own, "floatX" is float64."""
+        """Return this draw with numbers of `dtype`; None is its own, "floatX" is the flag's."""
         due = self.dtype if dtype is None else dtype
         due = None if due is None else check_dtype(due)
         if due == self.dtype:

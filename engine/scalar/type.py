@@ -10,6 +10,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from cachegraph.pickling.rebuilding import rebuilds_pickled
+from engine.configdefaults import config
 from engine.graph.types import Type
 from engine.graph.variables import Constant, Variable
 from engine.scalar.promotion import DTYPES, ROUNDED
@@ -105,7 +106,7 @@ class ScalarType(Type):
     ndim = 0
 
     def __init__(self, dtype: Any) -> None:
-        name = "float64" if isinstance(dtype, str) and dtype == "floatX" else np.dtype(dtype).name
+        name = config.floatX if isinstance(dtype, str) and dtype == "floatX" else np.dtype(dtype).name
         if name not in DTYPES:
             raise TypeError(f"Making a ScalarType of dtype {dtype!r}: there are {', '.join(DTYPES)}")
         self.dtype = name

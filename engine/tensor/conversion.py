@@ -57,7 +57,7 @@ def _to_array(value: Any, dtype: Any) -> np.ndarray:
     if data.dtype.kind not in "biufc":
         raise TypeError(f"Making a constant of {value!r} ({type(value).__name__}): it is not made of numbers")
     if not isinstance(value, np.ndarray | np.generic) and data.size == 0 and dtype is None:
-        data = data.astype("float64")
+        data = data.astype(check_dtype("floatX"))
     wanted = check_dtype(data.dtype if dtype is None else dtype)
     if data.dtype.kind == "c" and wanted not in COMPLEX:
         raise TypeError(f"Making a constant of {value!r} as {wanted}: its imaginary part would be lost")

@@ -194,12 +194,12 @@ def full(shape: Any, fill_value: Any, dtype: Any = None) -> TensorVariable:
     return Alloc()(cast(value, dtype or value.type.dtype), *lengths_of(shape))
 
 
-def zeros(shape: Any, dtype: Any = "float64") -> TensorVariable:
+def zeros(shape: Any, dtype: Any = "floatX") -> TensorVariable:
     """Return zeros. `shape` is a length, a tuple of lengths or a vector of known length."""
     return full(shape, number(0, check_dtype(dtype)))
 
 
-def ones(shape: Any, dtype: Any = "float64") -> TensorVariable:
+def ones(shape: Any, dtype: Any = "floatX") -> TensorVariable:
     """Return ones. `shape` is a length, a tuple of lengths or a vector of known length."""
     return full(shape, number(1, check_dtype(dtype)))
 

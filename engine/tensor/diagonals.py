@@ -66,7 +66,7 @@ class Eye(ReplacedOp):
 
     __props__ = ("dtype",)
 
-    def __init__(self, dtype: Any = "float64") -> None:
+    def __init__(self, dtype: Any = "floatX") -> None:
         self.dtype = check_dtype(dtype)
 
     def replacement(self, *inputs: Any) -> Sequence[Any]:
@@ -80,12 +80,12 @@ class Eye(ReplacedOp):
         return [[False]] * 3
 
 
-def eye(n: Any, m: Any = None, k: Any = 0, dtype: Any = "float64") -> TensorVariable:
+def eye(n: Any, m: Any = None, k: Any = 0, dtype: Any = "floatX") -> TensorVariable:
     """Return an `n` by `m` (default `n`) matrix with ones on the diagonal `k` places above the main one."""
     return Eye(dtype)(*_sizes(n, m), offset_of(k))
 
 
-def tri(n: Any, m: Any = None, k: int = 0, dtype: Any = "float64") -> TensorVariable:
+def tri(n: Any, m: Any = None, k: int = 0, dtype: Any = "floatX") -> TensorVariable:
     """Return an `n` by `m` (default `n`) matrix with ones on and below the diagonal `k`."""
     return cast(le(_offsets(*_sizes(n, m)), offset_of(k)), check_dtype(dtype))
 

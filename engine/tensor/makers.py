@@ -23,7 +23,7 @@ _LOOK_LIKE_DTYPES = (*DTYPES, "floatX")
 
 def tensor(
     name: str | None = None,
-    dtype: Any = "float64",
+    dtype: Any = "floatX",
     shape: Sequence[int | None] = (),
     broadcastable: Sequence[bool] | None = None,
 ) -> TensorVariable:
@@ -43,7 +43,7 @@ def tensor(
 class VariableMaker:
     """A function `maker(name)` that makes a variable; a call may override its `dtype` and `shape`."""
 
-    def __init__(self, shape: tuple[int | None, ...], dtype: str = "float64") -> None:
+    def __init__(self, shape: tuple[int | None, ...], dtype: str = "floatX") -> None:
         self.shape = shape
         self.dtype = dtype
 

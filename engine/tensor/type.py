@@ -16,6 +16,7 @@ import numpy as np
 from xxhash import xxh3_128_hexdigest
 
 from cachegraph.pickling.rebuilding import rebuilds_pickled
+from engine.configdefaults import config
 from engine.errors import MaskedArrayError, NotNumbersError, RangeError
 from engine.graph.types import Type
 from engine.graph.variables import Constant
@@ -268,13 +269,13 @@ def tensor_type(dtype: str, shape: tuple[int | None, ...]) -> TensorType:
 
 
 def check_dtype(dtype: Any) -> str:
-    """Return the name of `dtype`; "floatX" is float64. Raises TypeError for a dtype that the engine does not
+    """Return the name of `dtype`; "floatX" is the flag's. Raises TypeError for a dtype that the engine does not
     have.
     """
     if dtype in DTYPES and type(dtype) is str:
         return dtype
     if isinstance(dtype, str) and dtype == "floatX":
-        return "float64"
+        return config.floatX
     try:
         name = np.dtype(dtype).name
     except TypeError:

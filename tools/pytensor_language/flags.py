@@ -1,12 +1,12 @@
 """`config`: PyTensor's flags as far as tests read them, at PyTensor's defaults, which are the engine's too.
 
-Dtypes are an exception: the engine's are numpy's, whatever the `cast_policy`, and float64 where PyTensor
-says floatX. So tests of "custom", which is PyTensor's default, and of "numpy+floatX" show the difference.
+`floatX` is the engine's own flag. Dtypes are an exception: they are numpy's, whatever the `cast_policy`. So tests of "custom", which is PyTensor's default, and of "numpy+floatX" show the difference.
 """
 
 from __future__ import annotations
 
 from contextlib import ContextDecorator
+from importlib import import_module
 from typing import Any
 
 from missing import Missing
@@ -15,7 +15,6 @@ VALUES: dict[str, Any] = {
     "cast_policy": "custom",
     "cxx": "",
     "device": "cpu",
-    "floatX": "float64",
     "int_division": "int",
     "linker": "numba",
     "mode": "FAST_RUN",
@@ -41,10 +40,17 @@ WITHOUT_EFFECT = frozenset(
 """Flags that say how PyTensor compiles, reports or checks, and those that the engine has one answer to."""
 
 
+def engine_config() -> Any:
+    """Return the engine's own `config`, which has the flag floatX."""
+    return import_module("engine.configdefaults").config
+
+
 class Flags:
     """PyTensor's `config`."""
 
     def __getattr__(self, name: str) -> Any:
+        if name == "floatX":
+            return engine_config().floatX
         return VALUES[name] if name in VALUES else Missing(f"pytensor.config.{name}")
 
     def change_flags(self, *arguments: Any, **flags: Any) -> Any:
@@ -57,14 +63,21 @@ class _Changed(ContextDecorator):
 
     def __init__(self, flags: dict[str, Any]) -> None:
         self.flags = flags
+        self.entered: list[Any] = []
 
     def __enter__(self) -> None:
+        if "floatX" in self.flags:
+            changed = engine_config().change_flags(floatX=self.flags["floatX"])
+            changed.__enter__()
+            self.entered.append(changed)
         for name, value in self.flags.items():
-            if name not in WITHOUT_EFFECT and VALUES.get(name, Missing) != value:
+            if name not in (*WITHOUT_EFFECT, "floatX") and VALUES.get(name, Missing) != value:
                 Missing(f"pytensor.config.{name}={value if isinstance(value, str) else '...'}")()
 
     def __exit__(self, *error: object) -> None:
-        """Do nothing: no flag was changed."""
+        """Give floatX its former value; no other flag was changed."""
+        if "floatX" in self.flags:
+            self.entered.pop().__exit__(*error)
 
 
 config = Flags()

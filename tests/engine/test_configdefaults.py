@@ -1,0 +1,73 @@
+"""The flag floatX: the dtype of tensors that are made without one, and of nothing else."""
+
+import numpy as np
+import pytest
+
+import engine
+import engine.tensor as pt
+from engine import config
+from engine.configdefaults import Config
+from engine.scalar import ScalarType
+
+
+def test_tensors_without_a_dtype_have_that_of_the_flag():
+    with config.change_flags(floatX="float32"):
+        made = [pt.vector(), pt.tensor(shape=(2,)), pt.zeros(3), pt.ones((2, 2)), pt.eye(2), pt.tri(2)]
+        made += [pt.as_tensor([]), pt.cast(pt.ivector(), "floatX"), pt.random.normal(), pt.TensorType("floatX")()]
+        assert {variable.dtype for variable in made} == {"float32"}
+        assert ScalarType("floatX").dtype == "float32"
+        assert pt.vector(dtype="float64").dtype == pt.zeros_like(pt.dscalar()).dtype == "float64"
+    assert pt.vector().dtype == pt.zeros(3).dtype == pt.random.normal().dtype == "float64"
+
+
+def test_the_former_value_comes_back_also_after_an_error_and_in_a_decorator():
+    context = config.change_flags(floatX="float32")
+    with pytest.raises(ZeroDivisionError), context:
+        with config.change_flags(floatX="float16"), context:
+            assert config.floatX == "float32"
+        assert config.floatX == "float32"
+        raise ZeroDivisionError
+    assert config.floatX == "float64"
+
+    @config.change_flags(floatX="float32")
+    def made():
+        return pt.matrix().dtype
+
+    assert (made(), config.floatX) == ("float32", "float64")
+
+
+def test_other_flags_and_other_dtypes_are_refused():
+    with pytest.raises(AttributeError, match="config has floatX only"):
+        config.change_flags(cxx="")
+    with pytest.raises(AttributeError):
+        config.mode = "FAST_RUN"
+    for dtype in ("int64", "complex128", "float128", None):
+        with pytest.raises(ValueError, match="must be one of float16, float32, float64"):
+            config.floatX = dtype
+
+
+class _NeverRead(Config):
+    __slots__ = ()
+
+    @property
+    def floatX(self):
+        raise AssertionError("a graph that is compiled must not depend on a flag")
+
+
+def test_no_function_depends_on_the_flag_that_holds_when_it_is_compiled(monkeypatch):
+    x, v = pt.dmatrix("x"), pt.fvector("v")
+    outputs = [
+        pt.special.logsumexp(x, axis=1),
+        pt.linalg.slogdet(pt.dot(x, x.T) + pt.eye(3))[1],
+        pt.pad(v, 2, mode="linear_ramp", end_values=1.0),
+        pt.grad(pt.sum(pt.sort(v) ** 2), v),
+        pt.diag(v) @ pt.cast(x, "float32"),
+        pt.mean(pt.cast(v, "int8")),
+        pt.repeat(v, 2)[::2].set(0.0),
+        pt.grad(pt.sum(engine.scan(lambda a, b: pt.tanh(a * b), v, [v[0]], return_updates=False)), v),
+    ]
+    for module in ("engine.tensor.type", "engine.scalar.type"):
+        monkeypatch.setattr(f"{module}.config", _NeverRead())
+    for mode in ("FAST_RUN", "NUMPY"):
+        found = engine.function([x, v], outputs, mode=mode)(np.eye(3), np.arange(3, dtype="float32"))
+        assert [each.dtype.name for each in found] == [each.dtype for each in outputs]
