@@ -132,6 +132,10 @@ class NotNumbersError(EngineError, TypeError, ValueError):
     """Numbers are expected, and something else was given: a text, an object."""
 
 
+class StaticShapeError(EngineError, TypeError, ValueError):
+    """A static shape has an entry that is neither a length nor None."""
+
+
 class RangeError(EngineError, TypeError, OverflowError):
     """A whole number is outside of the range of a dtype."""
 

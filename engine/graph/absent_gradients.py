@@ -17,8 +17,9 @@ class DisconnectedType(Type):
         raise TypeError(f"Using {value!r} as a value of {self}: it has none; it stands for no dependence")
 
     def filter_variable(self, variable: Any, allow_convert: bool = False) -> NoReturn:
-        raise TypeError(
-            f"Using {variable!r} as a variable of {self}: it has no values; it stands for no dependence"
+        raise AssertionError(
+            f"Using {variable!r} as a variable of DisconnectedType: it has no values; it stands for no "
+            "dependence"
         )
 
 

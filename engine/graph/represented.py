@@ -65,10 +65,14 @@ class RepresentedType(Type):
         return self.constant_type(self, self.to_array(self.filter(value)), name)
 
     def data_key(self, value: Any) -> tuple[Any, ...]:
-        return (value.tobytes(),)
+        return (self._bytes(value),)
 
     def same_data(self, first: Any, second: Any) -> bool:
-        return bool(first.tobytes() == second.tobytes())
+        return self._bytes(first) == self._bytes(second)
+
+    def _bytes(self, value: Any) -> bytes:
+        """Return the bytes of an array, or of the array for a value: users make such constants."""
+        return (value if isinstance(value, np.ndarray) else self.to_array(value)).tobytes()
 
 
 def array_of(variable: Variable, value: Any) -> Any:

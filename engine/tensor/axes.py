@@ -24,7 +24,7 @@ def axes_of(doing: str, axis: Any, ndim: int) -> tuple[int, ...]:
         return tuple(range(ndim))
     axes = tuple([_within(doing, number, ndim) for number in numbers_of(doing, axis)])
     if len(set(axes)) != len(axes):
-        raise ValueError(f"{doing}: axis {axis!r} repeats an axis; name each once")
+        raise ValueError(f"{doing}: axis {axis!r} has a repeated axis; name each once")
     return axes
 
 
@@ -67,7 +67,7 @@ def axes_given(doing: str, axis: Any) -> tuple[int, ...] | None:
         return None
     numbers = tuple(sorted(numbers_of(doing, axis)))
     if len(set(numbers)) != len(numbers):
-        raise ValueError(f"{doing}: axis {axis!r} repeats an axis; name each once")
+        raise ValueError(f"{doing}: axis {axis!r} has a repeated axis; name each once")
     return numbers
 
 

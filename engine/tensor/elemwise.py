@@ -116,6 +116,15 @@ class Elemwise(Op):
         chooses = self.scalar_op == second
         return [[not (chooses and index == 0)] * len(node.outputs) for index in range(len(node.inputs))]
 
+    def infer_shape(self, node: Apply, input_shapes: Sequence[Sequence[Any]]) -> list[tuple[Any, ...]]:
+        """Return the lengths of each output, given those of the inputs: what PyTensor's users ask for."""
+        found = []
+        for axis, known in enumerate(node.outputs[0].type.shape):
+            pairs = zip(node.inputs, input_shapes, strict=True)
+            lengths = [shape[axis] for variable, shape in pairs if variable.type.shape[axis] != 1]
+            found.append(as_tensor_variable((lengths[0] if lengths else 1) if known is None else known))
+        return [tuple(found)] * len(node.outputs)
+
     def outer(self, x: Any, y: Any) -> TensorVariable:
         """Return this operation of each element of `x` with each of `y`: the axes of `x`, then those of `y`."""
         x, y = as_tensor_variable(x), as_tensor_variable(y)

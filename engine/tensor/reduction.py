@@ -7,6 +7,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.exceptions import AxisError
 
 from engine import scalar
 from engine.errors import ComplexError
@@ -60,7 +61,7 @@ class Reduction(Op, metaclass=_Reductions):
 
     def make_node(self, x: Any) -> Apply:
         x = as_tensor_variable(x)
-        axes = normalize_axis(f"Applying {self} to {x.type}", self.axis, x.type.ndim)
+        axes = _axes_of(f"Applying {self} to {x.type}", self.axis, x.type.ndim)
         op = self if axes == self.axis else with_axis(self, axes)
         return Apply(op, [x], [_reduced_type(op, x.type).make_variable()])
 
@@ -77,6 +78,16 @@ class Reduction(Op, metaclass=_Reductions):
         return f"{type(self).__name__}{{axis={None if self.axis is None else list(self.axis)}}}"
 
     __repr__ = __str__
+
+
+def _axes_of(doing: str, axis: Any, ndim: int) -> tuple[int, ...]:
+    """Return the sorted axes; a number has the axes 0 and -1, as for numpy, which change nothing."""
+    if ndim or axis is None:
+        return normalize_axis(doing, axis, ndim)
+    given = tuple(numbers_of(doing, axis))
+    if given in ((), (0,), (-1,)):
+        return ()
+    raise AxisError(f"{doing}: axis {given} is out of bounds for array of dimension 0")
 
 
 CAReduce = Reduction
@@ -286,7 +297,7 @@ def prod(
 
 
 def _accumulated(op: Any, x: Any, axis: Any, dtype: str | None, keepdims: bool, acc_dtype: str | None) -> Any:
-    axes = normalize_axis(_DOING, axis, x.type.ndim)
+    axes = _axes_of(_DOING, axis, x.type.ndim)
     dtype, acc_dtype = _dtypes_of(x.type.dtype, dtype, acc_dtype)
     if not axes:
         return cast(x, dtype)
@@ -314,7 +325,7 @@ def mean(
     """
     x = as_tensor_variable(x)
     found = x.type.dtype
-    axes = normalize_axis(_DOING, axis, x.type.ndim)
+    axes = _axes_of(_DOING, axis, x.type.ndim)
     wanted = check_dtype(dtype or (found if found in INEXACT else "float64"))
     # The sum of many small numbers is more than float16 holds.
     summed = "float32" if wanted == "float16" else wanted
@@ -336,7 +347,7 @@ def min(x: Any, axis: Any = None, keepdims: bool = False) -> TensorVariable:
 
 def _extremum(kind: type[ExtremumOver], x: Any, axis: Any, keepdims: bool) -> Any:
     x = as_tensor_variable(x)
-    axes = normalize_axis(_DOING, axis, x.type.ndim)
+    axes = _axes_of(_DOING, axis, x.type.ndim)
     return _reduced(kind(axes), x, keepdims) if axes else x
 
 
@@ -349,7 +360,7 @@ def var(
     The deviations of a rounded mean do not add up to 0; with `corrected`, their sum is accounted for.
     """
     x = as_tensor_variable(x)
-    axes = normalize_axis("Reducing a tensor", axis, x.type.ndim)
+    axes = _axes_of("Reducing a tensor", axis, x.type.ndim)
     deviations = sub(x, mean(x, axes, keepdims=True))
     squares = sqr(absolute(deviations) if x.type.dtype in COMPLEX else deviations)
     less = ddof.item() if isinstance(ddof, np.generic | np.ndarray) and np.ndim(ddof) == 0 else ddof

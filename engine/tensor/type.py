@@ -17,7 +17,7 @@ from xxhash import xxh3_128_hexdigest
 
 from cachegraph.pickling.rebuilding import rebuilds_pickled
 from engine.configdefaults import config
-from engine.errors import MaskedArrayError, NotNumbersError, RangeError
+from engine.errors import MaskedArrayError, NotNumbersError, RangeError, StaticShapeError
 from engine.graph.types import Type
 from engine.graph.variables import Constant
 from engine.scalar.promotion import COMPLEX, DTYPES, ROUNDED
@@ -239,8 +239,9 @@ def static_shape(shape: Any) -> tuple[int | None, ...]:
     lengths = tuple(shape)
     for length in lengths:
         if length is not None and type(length) is not int and not _is_whole(length):
-            raise TypeError(
-                f"Making a type of shape {lengths}: Shape entries must be None or integer, found {length!r}"
+            raise StaticShapeError(
+                f"Making a type of shape {lengths}: TensorType broadcastable/shape must be a boolean, integer "
+                f"or None. Shape entries must be None or integer, found {length!r}"
             )
     return tuple([None if length is None else int(length) for length in lengths])
 

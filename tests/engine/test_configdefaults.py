@@ -13,7 +13,12 @@ from engine.scalar import ScalarType
 def test_tensors_without_a_dtype_have_that_of_the_flag():
     with config.change_flags(floatX="float32"):
         made = [pt.vector(), pt.tensor(shape=(2,)), pt.zeros(3), pt.ones((2, 2)), pt.eye(2), pt.tri(2)]
-        made += [pt.as_tensor([]), pt.cast(pt.ivector(), "floatX"), pt.random.normal(), pt.TensorType("floatX")()]
+        made += [
+            pt.as_tensor([]),
+            pt.cast(pt.ivector(), "floatX"),
+            pt.random.normal(),
+            pt.TensorType("floatX")(),
+        ]
         assert {variable.dtype for variable in made} == {"float32"}
         assert ScalarType("floatX").dtype == "float32"
         assert pt.vector(dtype="float64").dtype == pt.zeros_like(pt.dscalar()).dtype == "float64"

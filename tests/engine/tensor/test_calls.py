@@ -139,7 +139,8 @@ def test_one_axis_comes_in_every_form(name):
         )
         assert "out of bounds for array of dimension 3" in str(error) or isinstance(given, tuple)
     for given in NO_AXES:
-        refuses(lambda g=given: call(g), TypeError)
+        if name not in ("sort", "argsort") or not hasattr(given, "owner"):
+            refuses(lambda g=given: call(g), TypeError)
 
 
 @pytest.mark.parametrize("name", CALLS)
@@ -150,7 +151,7 @@ def test_several_axes_come_in_every_form(name):
             np.testing.assert_allclose(value_of(call(given)), numpys(X, axis=axes), err_msg=repr(given))
     np.testing.assert_allclose(value_of(call(None)), numpys(X, axis=None))
     for given in TWICE:
-        assert "repeats an axis" in str(refuses(lambda g=given: call(g), ValueError))
+        assert "repeated axis" in str(refuses(lambda g=given: call(g), ValueError))
 
 
 @pytest.mark.parametrize("name", CALLS_ALONG)

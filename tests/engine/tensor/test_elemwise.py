@@ -236,3 +236,14 @@ def test_an_outer_operation_has_the_axes_of_both():
     np.testing.assert_array_equal(found[0], np.add.outer(*values))
     np.testing.assert_array_equal(found[1], np.multiply.outer(*values[::-1]))
     np.testing.assert_array_equal(found[2], values[0] - 2.0)
+
+
+def test_an_operation_tells_the_lengths_of_its_result():
+    x, y, n = pt.tensor("x", shape=(None, 1)), pt.tensor("y", shape=(None, 0)), pt.lscalar("n")
+    ((first, second),) = pt.mul(x, y).owner.op.infer_shape(pt.mul(x, y).owner, [(n, 1), (n, 0)])
+    assert first is n
+    assert second.data == 0
+    ((only,),) = pt.exp(pt.tensor(shape=(1,))).owner.op.infer_shape(
+        pt.exp(pt.tensor(shape=(1,))).owner, [(scalar.constant(1),)]
+    )
+    assert only.data == 1
