@@ -299,8 +299,6 @@ def prod(
 def _accumulated(op: Any, x: Any, axis: Any, dtype: str | None, keepdims: bool, acc_dtype: str | None) -> Any:
     axes = _axes_of(_DOING, axis, x.type.ndim)
     dtype, acc_dtype = _dtypes_of(x.type.dtype, dtype, acc_dtype)
-    if not axes:
-        return cast(x, dtype)
     return _reduced(_accumulated_op(op, axes, dtype, acc_dtype), x, keepdims)
 
 

@@ -27,11 +27,13 @@ def test_tensors_without_a_dtype_have_that_of_the_flag():
 
 def test_the_former_value_comes_back_also_after_an_error_and_in_a_decorator():
     context = config.change_flags(floatX="float32")
-    with pytest.raises(ZeroDivisionError), context:
+    with context:
         with config.change_flags(floatX="float16"), context:
             assert config.floatX == "float32"
         assert config.floatX == "float32"
-        raise ZeroDivisionError
+        with pytest.raises(ZeroDivisionError), config.change_flags(floatX="float16"):
+            _ = 1 / 0
+        assert config.floatX == "float32"
     assert config.floatX == "float64"
 
     @config.change_flags(floatX="float32")

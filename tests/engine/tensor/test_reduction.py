@@ -67,10 +67,17 @@ def test_dtypes_can_be_asked_for():
     assert pt.Prod()(x).owner.op == pt.prod(x).owner.op
 
 
-def test_a_sum_over_no_axes_is_a_cast():
-    assert pt.sum(pt.iscalar("i")).dtype == "int64"
-    x = pt.dmatrix("x")
-    assert pt.sum(x, axis=()) is x
+def test_a_sum_over_no_axes_is_a_cast_in_a_function():
+    i, x = pt.bvector("i"), pt.dmatrix("x")
+    total = pt.sum(i, axis=())
+    assert total.owner.op == Sum((), "int64", "int64")
+    f = engine.function([i], [total, pt.prod(i, axis=())])
+    assert not [node for node in f.maker.fgraph.toposort() if isinstance(node.op, CAReduce)]
+    found = f(np.array([100, -100], "int8"))
+    assert [each.dtype.name for each in found] == ["int64", "int64"]
+    assert [each.tolist() for each in found] == [[100, -100], [100, -100]]
+    gradient = engine.grad(pt.sum(pt.sum(x, axis=()) * x), x)
+    np.testing.assert_array_equal(gradient.eval({x: np.ones((2, 3))}), np.full((2, 3), 2.0))
     assert pt.max(x, axis=()) is x
 
 
