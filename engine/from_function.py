@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Sequence
 from importlib import import_module
 from typing import Any
@@ -84,6 +85,14 @@ def wrap_py(
     if infer_shape is not None and not callable(infer_shape):
         raise TypeError(f"Making an Op of a function: infer_shape is {infer_shape!r}; it must be a function")
     return lambda fn: FromFunctionOp(fn, types[0], types[1], infer_shape)
+
+
+def as_op(
+    itypes: Any, otypes: Any, infer_shape: InferShape | None = None
+) -> Callable[[Callable[..., Any]], FromFunctionOp]:
+    """Return what `wrap_py` returns; `as_op` is its older name in PyTensor, and warns."""
+    warnings.warn("`as_op` is deprecated; use `wrap_py`", FutureWarning, stacklevel=2)
+    return wrap_py(itypes, otypes, infer_shape)
 
 
 def _as_types(items: Any, name: str) -> tuple[Type, ...]:

@@ -49,3 +49,25 @@ def test_scan_is_a_function_before_and_after_its_path_is_imported():
     total = engine.scan(lambda x: x + 1, sequences=pt.arange(3), return_updates=False)
     assert total.type.ndim == 1
     assert scan.scan is before or before is scan
+
+
+@pytest.mark.parametrize(
+    ("path", "names"),
+    [
+        ("basic", "arange as_tensor_variable constant infer_static_shape join split zeros"),
+        ("extra_ops", "cumsum diff repeat searchsorted unique"),
+        ("exceptions", "NotScalarConstantError"),
+        ("functional", "vectorize"),
+    ],
+)
+def test_names_of_tensors_are_found_under_the_paths_that_people_import(path: str, names: str):
+    import engine.tensor as pt
+
+    theirs = pytest.importorskip("pytensor") and import_module(f"pytensor.tensor.{path}")
+    ours = import_module(f"engine.tensor.{path}")
+    for name in names.split():
+        assert hasattr(theirs, name)
+        assert getattr(ours, name) is getattr(pt, name, ours.infer_static_shape if path == "basic" else None)
+    for name in ("no_such_name", "_private"):
+        with pytest.raises(AttributeError):
+            getattr(ours, name)

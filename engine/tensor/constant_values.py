@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -13,7 +14,9 @@ from engine.graph.represented import RepresentedType
 from engine.graph.variables import Constant, Variable
 from engine.scalar.conversion import Cast, second
 from engine.scalar.op import ScalarOp
+from engine.scalar.promotion import INTEGERS
 from engine.tensor.checks import CheckAndRaise, SpecifyShape
+from engine.tensor.conversion import as_tensor_variable
 from engine.tensor.creation import Alloc
 from engine.tensor.elemwise import DimShuffle, Elemwise
 from engine.tensor.joining import Join
@@ -21,6 +24,9 @@ from engine.tensor.none_type import NoneTypeT
 from engine.tensor.shape import MakeVector, Reshape, Shape_i
 from engine.tensor.single_numbers import ScalarFromTensor, TensorFromScalar
 from engine.tensor.slicing import Subtensor
+
+if TYPE_CHECKING:
+    from engine.tensor.variable import TensorVariable
 
 _SAME_ELEMENTS = (Alloc, DimShuffle, Reshape, ScalarFromTensor, SpecifyShape, TensorFromScalar)
 """Ops all of whose elements are elements of their first input."""
@@ -144,3 +150,17 @@ def _element_of(node: Apply, elemwise: bool, depth: int) -> Any:
             return _value(maker.inputs[int(position)], elemwise, depth)
         return _UNKNOWN
     return _value(source, elemwise, depth)
+
+
+def infer_static_shape(shape: Any) -> tuple[tuple[TensorVariable, ...], tuple[int | None, ...]]:
+    """Return the lengths in `shape` as tensors of 0 dimensions, and as numbers where they are known.
+
+    Raises TypeError for lengths that are no integers, and ValueError for those that are no single numbers.
+    """
+    lengths = tuple([as_tensor_variable(item, ndim=0) for item in shape])
+    for length in lengths:
+        if length.type.dtype not in INTEGERS:
+            written = import_module("engine.printing").min_informative_str(length)
+            raise TypeError(f"Shapes must be scalar integers; found one of {length.type.dtype}:\n{written}")
+    known = [get_underlying_scalar_constant_value(v, raise_not_constant=False) for v in lengths]
+    return lengths, tuple([None if isinstance(v, Variable) else int(v) for v in known])

@@ -13,7 +13,7 @@ from engine.tensor.joining import stack
 from engine.tensor.math import eq, mul, sub
 from engine.tensor.products import dot
 from engine.tensor.reduction import sum as sum_over
-from engine.tensor.shape import expand_dims, reshape, shape_i, size_over
+from engine.tensor.shape import expand_dims, reshape, shape_i, size_over, transpose
 
 if TYPE_CHECKING:
     from engine.tensor.variable import TensorVariable
@@ -34,6 +34,10 @@ def tensordot(a: Any, b: Any, axes: Any = 2) -> TensorVariable:
                 f"Multiplying tensors: axis {first} of {a.type} and axis {second} of {b.type} "
                 "differ in length: Input arrays have inconsistent type shape"
             )
+    if not left:
+        return mul(dimshuffle(a, [*range(a.type.ndim), *["x"] * b.type.ndim]), b)
+    if len(left) == 1 and a.type.ndim <= 2 and b.type.ndim <= 2:
+        return dot(a if left[0] == a.type.ndim - 1 else transpose(a), transpose(b) if right[0] else b)
     rows = [axis for axis in range(a.type.ndim) if axis not in left]
     columns = [axis for axis in range(b.type.ndim) if axis not in right]
     b = _with_equal_lengths(a, b, left, right)

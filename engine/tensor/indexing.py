@@ -128,8 +128,6 @@ def _indexed_by(x: Any, items: Sequence[Any], op: type[Subtensor] | type[Advance
         parts = [_part(x, part) for part in (item.start, item.stop, item.step)]
         if _is_number(parts[2], 1):
             parts[2] = None
-        if _is_number(parts[0], 0) and parts[2] is None:
-            parts[0] = None
         entries.append(slice_entry(*parts))
         numbers += [part for part in parts if part is not None]
     while op is AdvancedSubtensor and entries[-1] == FULL:

@@ -52,9 +52,17 @@ def test_asks_for_a_missing_parameter():
 def test_after_a_missing_name():
     assert pytensor.config.floatX == "float64"
 
-@pytensor.config.change_flags(floatX="float32")
+@pytensor.config.change_flags(int_division="raise")
 def test_changes_a_flag():
     pass
+
+@pytensor.config.change_flags(floatX="float32")
+def test_changes_the_flag_that_the_engine_has():
+    assert pytensor.config.floatX == pt.vector().dtype == "float32"
+
+@pytest.mark.xfail(strict=True)
+def test_is_complete_where_pytensor_is_not():
+    assert pt.vector().dtype == "float64"
 
 def test_differs():
     assert str(pt.vector("x")) == "y"
@@ -80,7 +88,7 @@ NAMES = {
     "pytensor.tensor.nonsense.a_value": 1,
     "TensorVariable.nonsense": 1,
     "function(nonsense=)": 1,
-    "pytensor.config.floatX=float32": 1,
+    "pytensor.config.int_division=raise": 1,
 }
 
 
@@ -114,15 +122,15 @@ def test_each_test_is_counted_once_and_missing_names_are_counted(checkout, tmp_p
     report = json.loads(printed)
     assert code == 1
     assert report["files"]["tests/test_one.py"] == {
-        "tests": 14,
-        "passed": 4,
+        "tests": 16,
+        "passed": 6,
         "skipped": 1,
         "not covered": 6,
         "differs": 1,
         "crashed": 2,
     }
     assert report["files"]["tests/test_two.py"] == {"tests": 1, "differs": 1}
-    assert report["total"]["tests"] == 15
+    assert report["total"]["tests"] == 17
     assert report["names"] == NAMES
     assert set(report["differences"]) == {
         *(f"tests/test_one.py::test_{name}" for name in ("differs", "hangs", "dies")),
@@ -132,8 +140,8 @@ def test_each_test_is_counted_once_and_missing_names_are_counted(checkout, tmp_p
     again, table, started = run_tool(checkout, tmp_path / "runs", "--report")
     assert (again, started) == (1, [])
     [total] = [line.split()[1:] for line in table.splitlines() if line.startswith("all ")]
-    assert total == ["15", "4", "1", "0", "6", "2", "0", "2"]
-    assert "passed: 4 of 14, 28.6%" in table
+    assert total == ["17", "6", "1", "0", "6", "2", "0", "2"]
+    assert "passed: 6 of 16, 37.5%" in table
 
 
 @pytest.fixture

@@ -6,6 +6,7 @@ import pytest
 import engine.scalar as scalar
 import engine.tensor as pt
 from engine.raise_op import Assert
+from engine.tensor.constant_values import infer_static_shape
 
 X = pt.dvector("x")
 TWO = pt.constant(2.0)
@@ -65,3 +66,15 @@ def test_a_number_has_no_dimensions_and_is_the_callers_own():
     found = pt.get_scalar_constant_value(TWO)
     found += 1
     assert pt.get_scalar_constant_value(TWO) == 2
+
+
+def test_static_lengths_are_told_of_a_shape_and_others_are_refused():
+    n, x = pt.iscalar("n"), pt.tensor("x", shape=(3, None))
+    lengths, static = infer_static_shape([n, 4, x.shape[0], pt.constant(2) * 3, pt.dscalar("y").size])
+    assert lengths[0] is n
+    assert static == (None, 4, 3, 6, 1)
+    assert infer_static_shape(pt.specify_shape(pt.lvector(), (2,)))[1] == (None, None)
+    with pytest.raises(TypeError, match=r"^Shapes must be scalar integers(.|\n)*A\. wrong"):
+        infer_static_shape([pt.dscalar("wrong")])
+    with pytest.raises(ValueError, match="could not be cast to have 0 dimensions"):
+        infer_static_shape([pt.as_tensor([[1, 2]])])

@@ -23,6 +23,7 @@ x, y, v, A, i = pt.dscalar("x"), pt.dscalar("y"), pt.dvector("v"), pt.dmatrix("A
         (v.sum() * A.sum(axis=0), "(sum(v, axis=None) * sum(A, axis=(0,)))"),
         (A.T + v, "(A.T + v)"),
         (pt.tensor3("t").transpose(1, 0, 2), "DimShuffle{order=[1,0,2]}(t)"),
+        (v[0:2], "v[0:2]"),
         (v[i] + v[1:3] + A[:, 0], "((v[i] + v[1:3]) + A[:, 0])"),
         (pt.cast(i, "float64"), "float64(i)"),
         (pt.constant(np.arange(20.0)), "<Vector(float64, shape=(20,))>"),

@@ -8,6 +8,7 @@ import pytest
 import engine
 import engine.tensor as pt
 from engine import verify_grad
+from engine.graph import equal_computations
 from engine.graph.reference import evaluate
 from engine.graph.traversal import ancestors
 from engine.tensor.checks import Assert
@@ -104,3 +105,15 @@ def test_a_tensordot_over_several_axes_compares_each_length(mode):
         f(a, b.transpose(0, 2, 1).copy())
     known = pt.tensordot(pt.tensor(shape=(2, 3)), pt.tensor(shape=(2, 3)), axes=2)
     assert not [v for v in ancestors([known]) if v.owner and isinstance(v.owner.op, Assert)]
+
+
+def test_a_tensordot_of_matrices_and_vectors_is_their_product():
+    v, A = pt.dvector("v"), pt.dmatrix("A")
+    for found, due in [
+        (pt.tensordot(v, v, axes=1), pt.dot(v, v)),
+        (pt.tensordot(A, v, axes=[[0], [0]]), pt.dot(A.T, v)),
+        (pt.tensordot(v, A, axes=[[-1], [-1]]), pt.dot(v, A.T)),
+        (pt.tensordot(A, A, axes=[[0], [1]]), pt.dot(A.T, A.T)),
+        (pt.tensordot(v, A, axes=0), pt.mul.outer(v, A)),
+    ]:
+        assert equal_computations([found], [due])
