@@ -36,10 +36,10 @@ class Config:
         for name in flags:
             if not hasattr(self, name) or name.startswith("_"):
                 raise AttributeError(f"Changing the flag {name}: config has floatX only")
-        return _Changed(self, flags)
+        return _FlagContext(self, flags)
 
 
-class _Changed(ContextDecorator):
+class _FlagContext(ContextDecorator):
     """A context, which can be entered again, in which flags have other values."""
 
     def __init__(self, config: Config, flags: dict[str, Any]) -> None:

@@ -72,14 +72,7 @@ def function(
     explicit = [each.variable for each in given]
     found = Expressions(explicit, expressions, updates, givens, no_default_updates, rebuild_strict)
     shared = found.shared
-    computed = [*found.outputs, *found.updates.values()]
-    try:
-        graph = FrozenFunctionGraph.from_io([*explicit, *shared], computed, replace_op=with_copies)
-    except MissingInputError:
-        # Who gave an input that nothing needs gave a wrong one: it is named first, as by PyTensor.
-        _refuse_unused(explicit, set(ancestors(computed)), on_unused_input or "raise")
-        raise
-    _check_unused(graph, explicit, on_unused_input or "raise")
+    graph = _frozen(found, explicit, on_unused_input or "raise")
     label = name or "function"
     interface = Interface(
         types=tuple(variable.type for variable in [*given, *shared]),
@@ -91,6 +84,21 @@ def function(
     represented = {k: v.type for k, v in enumerate(wanted) if isinstance(v.type, RepresentedType)}
     is_list = not isinstance(outputs, Variable)
     return Function(compiled, given, shared, name, is_list, keys, represented, trust_input)
+
+
+def _frozen(found: Expressions, explicit: list[Variable], on_unused_input: str) -> FrozenFunctionGraph:
+    """Return the graph of a function; refuse an input that nothing needs (UnusedInputError).
+
+    Who gave such an input gave a wrong one: it is named before one that is missing, as by PyTensor.
+    """
+    computed = [*found.outputs, *found.updates.values()]
+    try:
+        graph = FrozenFunctionGraph.from_io([*explicit, *found.shared], computed, replace_op=with_copies)
+    except MissingInputError:
+        _refuse_unused(explicit, set(ancestors(computed)), on_unused_input)
+        raise
+    _check_unused(graph, explicit, on_unused_input)
+    return graph
 
 
 def _with_implicit(implicit: list[In], updates: Pairs | None, givens: Pairs | None) -> tuple[Pairs, Pairs]:

@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING, Any
 
 from engine.errors import DisconnectedInputError, GradientError
 from engine.errors import NullGradientError as NullTypeGradError
-from engine.gradient.reverse import Lop, connections, grad, pull_back, pullback
+from engine.gradient.reverse import Lop, grad, pull_back, pullback
+from engine.graph.connections import io_connection_pattern as connections
 
 if TYPE_CHECKING:
     from engine.gradient.forward import Rop, push_forward, pushforward

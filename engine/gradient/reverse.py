@@ -18,6 +18,7 @@ from engine.gradient.stable_forms import leaves_of, stable_form
 from engine.gradient.user_ops import pulled_back
 from engine.graph.absent_gradients import DisconnectedType, NullType, disconnected_type
 from engine.graph.apply import Apply
+from engine.graph.connections import connected_outputs, reached_from
 from engine.graph.traversal import graph_inputs, io_toposort
 from engine.graph.user_ops import is_user_op
 from engine.graph.variables import Constant, Variable
@@ -286,12 +287,6 @@ def pull_back(outputs: Sequence[Variable], cotangents: Sequence[Any], wrt: Seque
     return [None if found.get(target) is None else as_derivative(found[target], target) for target in wrt]
 
 
-def connections(inputs: Sequence[Variable], outputs: Sequence[Variable]) -> list[list[bool]]:
-    """Return a row for each input that says for each output if it depends on the input's values."""
-    nodes = io_toposort(inputs, outputs)
-    return [[output in reached for output in outputs] for reached in (_reached(v, nodes) for v in inputs)]
-
-
 def _check(cost: Any, targets: Sequence[Any], known_grads: Known | None) -> None:
     if cost is None and not known_grads:
         raise ValueError("Taking a gradient: neither a cost nor known_grads were given")
@@ -401,16 +396,9 @@ def _needed(nodes: Sequence[Apply], targets: Sequence[Variable]) -> set[Variable
     needed = set(targets)
     for node in nodes:
         if any(variable in needed for variable in node.inputs):
-            reached = _connected_outputs(node, needed) if is_user_op(node.op) else node.outputs
+            reached = connected_outputs(node, needed) if is_user_op(node.op) else node.outputs
             needed.update([output for output in reached if _is_float(output)])
     return needed
-
-
-def _connected_outputs(node: Apply, variables: Collection[Variable]) -> set[Variable]:
-    """Return the outputs of `node` that depend, as its Op says, on an input that is among `variables`."""
-    pairs = zip(node.inputs, node.op.connection_pattern(node), strict=True)
-    rows = [row for variable, row in pairs if variable in variables]
-    return {output for row in rows for output, depends in zip(node.outputs, row, strict=True) if depends}
 
 
 def _is_float(variable: Variable) -> bool:
@@ -448,15 +436,5 @@ def _check_connected(
 
 def _is_connected(target: Variable, nodes: Sequence[Apply], roots: Collection[Variable]) -> bool:
     """Return True if one of `roots`, computed by `nodes`, depends on the values of `target`."""
-    reached = _reached(target, nodes)
+    reached = reached_from(target, nodes)
     return any(root in reached for root in roots)
-
-
-def _reached(target: Variable, nodes: Sequence[Apply]) -> set[Variable]:
-    """Return `target` and the variables computed by `nodes` that depend on its values."""
-    reached = {target}
-    for node in nodes:
-        if not any(variable in reached for variable in node.inputs):
-            continue
-        reached |= _connected_outputs(node, reached)
-    return reached

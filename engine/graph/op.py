@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from functools import lru_cache
-from importlib import import_module
 from types import MemberDescriptorType
 from typing import Any, ClassVar
 
@@ -148,11 +147,6 @@ class Op(ByProps):
         return f"{type(self).__name__}{{{properties}}}"
 
     __repr__ = __str__
-
-
-def io_connection_pattern(inputs: Sequence[Any], outputs: Sequence[Any]) -> list[list[bool]]:
-    """Return True for each of `inputs` and of `outputs` where the output depends on the input."""
-    return import_module("engine.gradient.reverse").connections(inputs, outputs)
 
 
 def unnamed_attributes(op: Any) -> dict[str, Hashable]:

@@ -13,8 +13,8 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
-from engine.gradient.reverse import connections
 from engine.graph.apply import Apply
+from engine.graph.connections import io_connection_pattern as connections
 from engine.graph.fgraph import FrozenFunctionGraph
 from engine.graph.op import Op
 from engine.graph.replace import clone_replace

@@ -13,8 +13,9 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
-from engine.gradient.reverse import connections, grad, pull_back
+from engine.gradient.reverse import grad, pull_back
 from engine.graph.apply import Apply
+from engine.graph.connections import io_connection_pattern as connections
 from engine.graph.fgraph import FrozenFunctionGraph
 from engine.graph.op import Op
 from engine.graph.replace import clone_replace

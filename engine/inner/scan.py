@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from engine.errors import MissingInputError
-from engine.gradient.reverse import connections
 from engine.graph.apply import Apply
+from engine.graph.connections import io_connection_pattern as connections
 from engine.graph.fgraph import FrozenFunctionGraph
 from engine.graph.op import Op
 from engine.graph.traversal import graph_inputs

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache
-from importlib import import_module
 from typing import Any, NoReturn
 
 import numpy as np
@@ -42,11 +41,6 @@ class ScalarVariable(Variable):
     def dtype(self) -> str:
         """The dtype of the number."""
         return self.type.dtype
-
-    @property
-    def shape(self) -> Any:
-        """The lengths of a number: a constant vector of none."""
-        return import_module("engine.tensor").constant(np.empty(0, "int64"))
 
     __add__, __radd__ = _operators("add")
     __sub__, __rsub__ = _operators("sub")

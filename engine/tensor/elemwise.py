@@ -126,7 +126,7 @@ class Elemwise(Op):
         return [tuple(found)] * len(node.outputs)
 
     def outer(self, x: Any, y: Any) -> TensorVariable:
-        """Return this operation of each element of `x` with each of `y`: the axes of `x`, then those of `y`."""
+        """Return this operation of each element of `x` with each of `y`: first the axes of `x`."""
         x, y = as_tensor_variable(x), as_tensor_variable(y)
         return self(dimshuffle(x, [*range(x.type.ndim), *["x"] * y.type.ndim]), y)
 

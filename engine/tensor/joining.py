@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import reduce
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,10 +12,11 @@ from engine.graph.apply import Apply
 from engine.graph.op import Op
 from engine.graph.variables import Variable
 from engine.scalar.arithmetic import add
+from engine.scalar.conversion import Cast
 from engine.scalar.promotion import INEXACT, common, common_dtype
 from engine.tensor.axes import axis_of, numbers_of
 from engine.tensor.conversion import as_tensor_variable, number
-from engine.tensor.elemwise import apply_elemwise, cast
+from engine.tensor.elemwise import Elemwise, apply_elemwise, cast
 from engine.tensor.index_entries import FULL, INTEGER
 from engine.tensor.shape import MakeVector, expand_dims, shape_i
 from engine.tensor.slicing import Subtensor
@@ -67,9 +67,9 @@ class Join(Op):
             return sum(known) if len(known) == len(lengths) else None
         if len(set(known)) > 1:
             raise ValueError(
-                f"Joining tensors: all input array dimensions other than the specified `axis` ({self.axis}) "
-                f"must match exactly, or be unknown (None), but along dimension {axis}, the inputs shapes are "
-                f"incompatible: [{' '.join(map(str, known))}]"
+                "Joining tensors: all input array dimensions other than the specified `axis` "
+                f"({self.axis}) must match exactly, or be unknown (None), but along dimension {axis}, the "
+                f"inputs shapes are incompatible: [{' '.join(map(str, known))}]"
             )
         return known[0] if known else None
 
@@ -112,13 +112,14 @@ class Join(Op):
 
 
 def join(axis: Any, *tensors: Any) -> TensorVariable:
-    """Return `tensors` concatenated along `axis`, which may be negative, and an expression of constants."""
+    """Return `tensors` concatenated along `axis`, which may be negative, and a constant that is cast."""
     variables = [as_tensor_variable(tensor) for tensor in tensors]
     if not variables:
         raise ValueError("Joining tensors: none were given")
-    if isinstance(axis, Variable):
-        values = import_module("engine.tensor.constant_values")
-        axis = values.get_underlying_scalar_constant_value(axis, raise_not_constant=False)
+    while isinstance(getattr(getattr(axis, "owner", None), "op", None), Elemwise):
+        if not isinstance(axis.owner.op.scalar_op, Cast):
+            break
+        axis = axis.owner.inputs[0]
     number = axis_of("Joining tensors", axis, max(1, *[variable.type.ndim for variable in variables]))
     return Join(number)(*variables) if len(variables) > 1 else variables[0]
 

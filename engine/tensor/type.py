@@ -240,8 +240,8 @@ def static_shape(shape: Any) -> tuple[int | None, ...]:
     for length in lengths:
         if length is not None and type(length) is not int and not _is_whole(length):
             raise StaticShapeError(
-                f"Making a type of shape {lengths}: TensorType broadcastable/shape must be a boolean, integer "
-                f"or None. Shape entries must be None or integer, found {length!r}"
+                f"Making a type of shape {lengths}: TensorType broadcastable/shape must be a boolean, "
+                f"integer or None. Shape entries must be None or integer, found {length!r}"
             )
     return tuple([None if length is None else int(length) for length in lengths])
 
@@ -270,8 +270,8 @@ def tensor_type(dtype: str, shape: tuple[int | None, ...]) -> TensorType:
 
 
 def check_dtype(dtype: Any) -> str:
-    """Return the name of `dtype`; "floatX" is the flag's. Raises TypeError for a dtype that the engine does not
-    have.
+    """Return the name of `dtype`; "floatX" is the flag's. Raises TypeError for a dtype that the engine does
+    not have.
     """
     if dtype in DTYPES and type(dtype) is str:
         return dtype

@@ -1,6 +1,7 @@
 """`config`: PyTensor's flags as far as tests read them, at PyTensor's defaults, which are the engine's too.
 
-`floatX` is the engine's own flag. Dtypes are an exception: they are numpy's, whatever the `cast_policy`. So tests of "custom", which is PyTensor's default, and of "numpy+floatX" show the difference.
+`floatX` is the engine's own flag. Dtypes are an exception: they are numpy's, whatever the `cast_policy`. So
+tests of "custom", which is PyTensor's default, and of "numpy+floatX" show the difference.
 """
 
 from __future__ import annotations

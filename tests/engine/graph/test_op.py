@@ -7,8 +7,8 @@ import pytest
 import engine.tensor as pt
 from engine.errors import NullGradientError
 from engine.graph import Apply, Op, Type
+from engine.graph.connections import io_connection_pattern
 from engine.graph.frozen_nodes import FrozenConstant
-from engine.graph.op import io_connection_pattern
 from tests.engine.graph.small_ops import PLAIN, Combine, Floats, combine, constant, follow, split
 
 

@@ -113,8 +113,3 @@ def test_nothing_flows_through_comparisons_and_conditions():
     apply = scalar.apply_scalar_op
     assert scalar.lt.derivative([x, x], less, g, apply) == [None, None]
     assert scalar.where.derivative([less, x, x], scalar.where(less, x, x), g, apply)[0] is None
-
-
-def test_a_number_has_the_shape_of_no_axis():
-    shape = scalar_type("float32")("x").shape
-    assert (shape.type.dtype, shape.type.shape, shape.data.tolist()) == ("int64", (0,), [])

@@ -199,7 +199,7 @@ def test_a_gradient_through_joined_and_filled_tensors_is_compiled(kernels_once):
         np.testing.assert_allclose(one, other, rtol=1e-12)
 
 
-def test_an_axis_may_be_an_expression_of_constants():
+def test_an_axis_may_be_a_constant_that_is_cast():
     x = pt.dmatrix("x")
     assert pt.join(pt.cast(pt.constant(1), "int32"), x, x).owner.op == pt.Join(1)
     with pytest.raises(TypeError, match="one constant integer"):
