@@ -61,6 +61,8 @@ RIVALS = ("as written", *([] if pytensor is None else [PYTENSOR]))
 EXPRESSIONS = 16
 COMPILED = 1 / 64
 """The share of rounds that are fused and compiled, too."""
+ALONE = 0.25
+"""The share of rounds that compile the values without the derivatives, too: rewrites look at who needs a variable."""
 ASKED = 0.25
 """The share of expressions of which PyTensor computes finite numbers, too."""
 # Fused nodes compute the same numbers; fusing them takes a third of a round.
@@ -123,20 +125,24 @@ def attack(numbers: random.Random, directory: Path) -> str | None:
         *(extreme_values(numbers, count, LENGTH) for _ in range(4)),
     ]
     modes = [REWRITTEN, *([None] if numbers.random() < COMPILED else [])]
+    results = [range(1 + count), *([range(1)] if numbers.random() < ALONE else [])]
     asked = [numbers.random() < ASKED for _ in expressions]
     try:
         with np.errstate(all="ignore"):
-            return _fault(expressions, points, modes, asked)
+            return _fault(expressions, points, list(itertools.product(modes, results)), asked)
     except Exception:
         return traceback.format_exc()
 
 
 def _fault(
-    expressions: list[Expression], points: list[list[np.ndarray]], modes: list[Any], asked: list[bool]
+    expressions: list[Expression],
+    points: list[list[np.ndarray]],
+    functions: list[tuple[Any, range]],
+    asked: list[bool],
 ) -> str | None:
     rivals = Rivals(expressions, len(points[0]))
     lost = set[tuple[int, int]]()  # where PyTensor has no value either
-    for doubt in _doubts(expressions, points, modes):
+    for doubt in _doubts(expressions, points, functions):
         is_finite, where = bool(np.all(np.isfinite(doubt.found))), (doubt.place, id(doubt.values))
         is_asked = asked[doubt.place] if is_finite else where not in lost
         for name in RIVALS if is_asked else RIVALS[:1]:
@@ -178,14 +184,16 @@ class Doubt(NamedTuple):
 
 
 def _doubts(
-    expressions: list[Expression], points: list[list[np.ndarray]], modes: list[Any]
+    expressions: list[Expression], points: list[list[np.ndarray]], functions: list[tuple[Any, range]]
 ) -> Iterator[Doubt]:
-    """Yield the results that are not exact to DIGITS."""
-    numbers = range(1 + len(points[0]))
-    ours = [_function(engine, ENGINE, expressions, numbers, mode) for mode in modes]
+    """Yield the results that are not exact to DIGITS, of functions in these modes of results by these numbers."""
+    count = len(points[0])
+    ours = [
+        (_function(engine, ENGINE, expressions, numbers, mode, count), numbers) for mode, numbers in functions
+    ]
     for values in points:
         exact = [exact_results(expression, values) for expression in expressions]
-        for f in ours:
+        for f, numbers in ours:
             results = iter(f(*values))
             for place, number in itertools.product(range(len(expressions)), numbers):
                 found, due = next(results), exact[place]
@@ -228,10 +236,10 @@ def _function(
     expressions: list[Expression],
     numbers: Sequence[int],
     mode: Any,
-    count: int | None = None,
+    count: int,
 ) -> Any:
     """Return a function of the results of these `numbers` of all expressions: values (0) and derivatives."""
-    variables = [tensors.dvector(f"x{place}") for place in range(count or len(numbers) - 1)]
+    variables = [tensors.dvector(f"x{place}") for place in range(count)]
     outputs = []
     for expression in expressions:
         result = expression(tensors, variables)

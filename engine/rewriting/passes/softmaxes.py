@@ -5,6 +5,7 @@ from __future__ import annotations
 from engine import scalar
 from engine.graph import Apply, FunctionGraph, Variable
 from engine.inner.special import LogSoftmax, LogSumExp, Softmax
+from engine.rewriting.passes.exponentials import is_read_as_exponential
 from engine.rewriting.rewriters import node_rewriter
 from engine.tensor import DimShuffle, Elemwise
 from engine.tensor.matching import operands_of, tensor_type_of
@@ -43,12 +44,15 @@ def _axes_summed(fgraph: FunctionGraph, x: Variable, total: Variable) -> tuple[i
 
 @node_rewriter([Elemwise])
 def local_exp_log_softmax(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
-    """exp(log_softmax(x)) -> softmax(x), if nothing else needs the logarithm."""
+    """exp(log_softmax(x)) -> softmax(x), if nothing else needs the logarithm.
+
+    It stays while log(exp(log_softmax(x)) + exp(y)) and its like have a form: exp(y) overflows without one.
+    """
     operands = operands_of(node.outputs[0], scalar.exp)
     source = None if operands is None else operands[0].owner
     if operands is None or source is None or not isinstance(source.op, LogSoftmax):
         return None
-    if len(fgraph.clients[operands[0]]) != 1:
+    if len(fgraph.clients[operands[0]]) != 1 or is_read_as_exponential(fgraph, node):
         return None
     return _typed(node, Softmax(source.op.axis).make_node(*source.inputs))
 

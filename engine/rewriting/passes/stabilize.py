@@ -12,12 +12,13 @@ from engine.gradient.stable_forms import STABILIZED, stable_form
 from engine.graph import Apply, FunctionGraph, Variable
 from engine.rewriting.elementwise_pattern import ElementwisePattern, apply_scalar, scalar_op_of
 from engine.rewriting.passes.arithmetic import as_output
+from engine.rewriting.passes.exponentials import is_read_as_exponential
 from engine.rewriting.passes.softmaxes import local_exp_log_softmax, local_log_softmax_from_logsumexp
 from engine.rewriting.rewriters import node_rewriter
-from engine.scalar import add, erf, erfc, exp, expm1, log, log1p, mul, neg, sigmoid, sub, true_div
+from engine.scalar import add, erf, erfc, exp, expm1, log, log1p, mul, neg, sigmoid, sub
 from engine.scalar.promotion import COMPILED_FLOATS
 from engine.tensor.elemwise import cast, elemwise
-from engine.tensor.matching import DEEPEST, dtype_of, operands_of, scalar_value
+from engine.tensor.matching import dtype_of, operands_of, scalar_value
 
 
 @node_rewriter([elemwise(op) for op in STABILIZED])
@@ -29,32 +30,9 @@ def local_stable_form(fgraph: FunctionGraph, node: Apply) -> list[Variable] | No
     too: expm1(log1p(x)) is x.
     """
     form = stable_form(node)
-    if form is None or (scalar_op_of(node) == exp and _is_read_as_exponential(fgraph, node)):
+    if form is None or (scalar_op_of(node) == exp and is_read_as_exponential(fgraph, node)):
         return None
     return [form]
-
-
-def _is_read_as_exponential(fgraph: FunctionGraph, node: Apply, steps: int = DEEPEST) -> bool:
-    for client, place in fgraph.clients[node.outputs[0]] if steps else ():
-        if steps == DEEPEST and _cancels_one(client, place):
-            return True
-        if client.op == elemwise(add):
-            if _is_read_as_exponential(fgraph, client, steps - 1):
-                return True
-        elif client.op in _READERS and stable_form(client) is not None:
-            return True
-    return False
-
-
-def _cancels_one(client: Apply, place: int) -> bool:
-    """Return True if `client` is x - 1, 1 - x or x + -1 for its operand x at `place`: a pattern below is for
-    these where x is an exponential."""
-    if client.op not in (elemwise(add), elemwise(sub)):
-        return False
-    return scalar_value(client.inputs[1 - place]) == (1 if client.op == elemwise(sub) else -1)
-
-
-_READERS = (elemwise(log), elemwise(log1p), elemwise(true_div))
 
 
 @node_rewriter([elemwise(add), elemwise(sub)])

@@ -51,3 +51,12 @@ def test_digits_are_kept(rewritten):
     exact = [-np.log1p(np.exp(0.25)), -np.log1p(np.exp(-0.25))]
     found = rewritten(x, x - pt.logsumexp(x, keepdims=True)).evaluate(value)
     np.testing.assert_allclose(np.ravel(found), exact, rtol=1e-13)
+
+
+def test_the_exponential_of_a_log_softmax_stays_where_a_stable_form_reads_it(rewritten):
+    x = pt.dvector("x")
+    power, y = pt.exp(pt.special.log_softmax(x)), 1.5 * x
+    value = np.array([800.0, 1.0, -900.0])
+    logarithm, share = pt.log(pt.exp(y) + power), pt.exp(y) / (pt.exp(y) + power)
+    np.testing.assert_allclose(rewritten(x, logarithm).evaluate(value), [1200.0, 1.5, -1350.0])
+    np.testing.assert_allclose(rewritten(x, share).evaluate(value), [1.0, 1.0, 1.0])
