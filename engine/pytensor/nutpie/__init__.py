@@ -9,6 +9,7 @@ before:
 
     entries     a function that PyTensor made on the engine, as a function of C
     models      a model as nutpie's compiled model
+    starting    initial points and shapes, which PyMC and nutpie compute once
     patching    nutpie's own way replaced, and restored
 """
 

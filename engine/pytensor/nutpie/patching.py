@@ -8,14 +8,15 @@ from typing import Any
 from cachegraph.logger import logger
 from cachegraph.module_patches import ModulePatches, unknown_object
 
-NUTPIE, PYMC = "nutpie.compile_pymc", "pymc.sampling.mcmc"
-_COMPILE, _LINKER = "_compile_pymc_model_numba", "NumbaLinker"
+NUTPIE, PYMC, POINTS = "nutpie.compile_pymc", "pymc.sampling.mcmc", "pymc.initial_point"
+_COMPILE, _SHAPES, _LINKER = "_compile_pymc_model_numba", "_compute_shapes", "NumbaLinker"
 _KNOWN = {
     _COMPILE: ("model", "pymc_initial_point_fn", "var_names", "kwargs"),
     "_make_functions": (
         *("model", "mode", "compute_grad", "join_expanded"),
         *("pymc_initial_point_fn", "var_names"),
     ),
+    _SHAPES: ("model",),
     "_prepare_dims_and_coords": ("model", "shape_info", "reparameterized_names"),
     "_make_c_expand_func": (
         *("n_dim", "n_expanded", "expand_fn"),
@@ -35,7 +36,7 @@ _KNOWN = {
 def patch() -> None:
     """Have nutpie compile PyMC models on the engine while "ENGINE" is PyTensor's default mode.
 
-    `pm.sample` takes nutpie then as it does in the mode "NUMBA". Modules that are not imported yet are
+    `pm.sample` takes nutpie then as it does in the mode "NUMBA", and initial points come from the store, too. Modules that are not imported yet are
     patched when they are. A nutpie, or a PyMC, that is not as it is known stays as it is, with a warning. A
     second call changes nothing.
     """
@@ -52,8 +53,12 @@ def _of_nutpie(module: ModuleType) -> dict[str, Any]:
         logger("engine").warning("nutpie compiles models by numba: its %s is not as in nutpie 0.16", unknown)
         return {}
     from engine.pytensor.nutpie.models import ModelCompiler
+    from engine.pytensor.nutpie.starting import computing_on_engine
 
-    return {_COMPILE: ModelCompiler(module, getattr(module, _COMPILE))}
+    return {
+        _COMPILE: ModelCompiler(module, getattr(module, _COMPILE)),
+        _SHAPES: computing_on_engine(getattr(module, _SHAPES)),
+    }
 
 
 def _of_pymc(module: ModuleType) -> dict[str, Any]:
@@ -66,4 +71,13 @@ def _of_pymc(module: ModuleType) -> dict[str, Any]:
     return {_LINKER: getattr(module, _LINKER) | EngineLinker}
 
 
-_PATCHES = ModulePatches({NUTPIE: _of_nutpie, PYMC: _of_pymc})
+def _of_points(module: ModuleType) -> dict[str, Any]:
+    """Return what has PyMC compile initial points on the engine."""
+    if not callable(getattr(module, "compile", None)):
+        return {}
+    from engine.pytensor.nutpie.starting import compiling_on_engine
+
+    return {"compile": compiling_on_engine(module.compile)}
+
+
+_PATCHES = ModulePatches({NUTPIE: _of_nutpie, PYMC: _of_pymc, POINTS: _of_points})
