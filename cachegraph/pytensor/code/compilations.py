@@ -7,8 +7,6 @@ from contextlib import contextmanager
 from time import perf_counter
 from typing import Any
 
-from cachegraph.waiting_line import shown_if_long
-
 
 class Compilations:
     """The `count` of compilations of a function in this process, and the `seconds` that they took."""
@@ -20,6 +18,8 @@ class Compilations:
     @contextmanager
     def one(self) -> Iterator[None]:
         """Count what the block does as a compilation, also if it fails."""
+        from cachegraph.waiting_line import shown_if_long  # a function that is found compiles nothing
+
         begin = perf_counter()
         try:
             with shown_if_long("numba compiles a function"):

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from functools import partial
 from time import perf_counter
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pytensor.compile.maker import FunctionMaker
 
@@ -20,10 +21,11 @@ from cachegraph.pytensor.describe.specification import Specification
 from cachegraph.pytensor.errors import Changed, Unstorable, count_bypass, note_failure
 from cachegraph.pytensor.making.outcome import Bypass
 from cachegraph.pytensor.making.uncached import UncachedMaking
-from cachegraph.pytensor.stored.externals import Context
 from cachegraph.pytensor.stored.large_constants import data_inputs, with_data
 from cachegraph.pytensor.stored.stored_graph import StoredGraph, pack
-from cachegraph.waiting_line import shown_if_long
+
+if TYPE_CHECKING:
+    from cachegraph.pytensor.stored.externals import Context
 
 
 class Lookup:
@@ -78,7 +80,7 @@ class Lookup:
                 self._set_bypass("the adapter failed")
             self.graph = None
             self._data = []
-            with shown_if_long(f"PyTensor rewrites {self.name}"):
+            with self._shown():
                 self._by_pytensor(self._uncached.rewrite)
             self.is_rewritten = True
 
@@ -135,8 +137,14 @@ class Lookup:
         self.bypass(Bypass(kind, str(error)))
 
     def _build_shown(self) -> Artifact:
-        with shown_if_long(f"PyTensor rewrites {self.name}") as show:
+        with self._shown() as show:
             return self._build(show)
+
+    def _shown(self) -> AbstractContextManager[Callable[[str], None]]:
+        """Return the context in which a long rewriting is shown on a terminal."""
+        from cachegraph.waiting_line import shown_if_long  # a function that is found needs no line
+
+        return shown_if_long(f"PyTensor rewrites {self.name}")
 
     def _build(self, show: Callable[[str], None]) -> Artifact:
         """Rewrite, pack and link; raises what PyTensor raises, and Unstorable without a stored form."""
@@ -203,6 +211,8 @@ class Lookup:
         return Correction(differs, Artifact(made.content, seconds=seconds), self._load(made.content))
 
     def _context(self) -> Context:
+        from cachegraph.pytensor.stored.externals import Context  # few graphs that are found are read
+
         described = self._described
         return Context(self.wanted.names(), described.classes, described.ops, described.basis.arrays)
 

@@ -32,10 +32,8 @@ from cachegraph.pytensor.errors import note_failure
 from cachegraph.pytensor.making.copies import is_same_graph, mark, unmark
 from cachegraph.pytensor.making.lookup import Lookup
 from cachegraph.pytensor.making.outcome import bypass_of
-from cachegraph.pytensor.making.refusal import mode_instead, note_refusal
 from cachegraph.pytensor.making.uncached import UncachedMaking
 from cachegraph.pytensor.stored.stored_graph import StoredGraph
-from cachegraph.waiting_line import shown_if_long
 
 if TYPE_CHECKING:
     from cachegraph.pytensor.making.pickled_maker import PickledMaker
@@ -180,6 +178,8 @@ class CachedMaker(FunctionMaker):
         try:
             lookup.find(self.accept_inplace, self.large_constants or backend_of(mode.linker) is not None)
         except Exception as error:
+            from cachegraph.pytensor.making.refusal import mode_instead
+
             if not lookup.is_rewritten or mode_instead(mode, error) is None:
                 raise
 
@@ -255,6 +255,8 @@ class CachedMaker(FunctionMaker):
             with self._linking():
                 return super().create(input_storage, storage_map)
         except Exception as error:
+            from cachegraph.pytensor.making.refusal import mode_instead, note_refusal
+
             instead = mode_instead(get_mode(self.mode), error)
             if instead is None or self._asked is None or input_storage is not None:
                 raise
@@ -264,6 +266,8 @@ class CachedMaker(FunctionMaker):
     @contextmanager
     def _linking(self) -> Iterator[None]:
         """Count the time of the block as spent on this function."""
+        from cachegraph.waiting_line import shown_if_long  # a function that is found is not linked
+
         begin = perf_counter()
         with shown_if_long(f"PyTensor links {self.name or 'a function'}"):
             yield

@@ -22,7 +22,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from types import SimpleNamespace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pytensor.compile.aliasing import Supervisor
 from pytensor.configdefaults import config
@@ -38,7 +38,9 @@ from cachegraph.fingerprint.primitives import Reader, pack_uint, prefixed, stron
 from cachegraph.key import CacheKey
 from cachegraph.pytensor.describe.basis import Basis
 from cachegraph.pytensor.describe.host_packages import HOST_PACKAGES
-from cachegraph.pytensor.stored.externals import Context, arrays_in
+
+if TYPE_CHECKING:
+    from cachegraph.pytensor.stored.externals import Context
 
 FORMAT = 2
 COMPUTED = 0
@@ -111,6 +113,7 @@ def pack(fgraph: Any, order: Sequence[Any], context: Context) -> bytes:
 
     Raises Unstorable for a constant that is no plain value, and what pickle raises for an Op that it refuses.
     """
+    from cachegraph.pytensor.stored.externals import arrays_in
     from cachegraph.pytensor.stored.graph_section import GraphTable, inner_graphs, pack_inner_graphs
 
     external = context.external()

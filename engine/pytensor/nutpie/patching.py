@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import wraps
 from types import ModuleType
 from typing import Any
 
@@ -75,9 +76,15 @@ def _of_points(module: ModuleType) -> dict[str, Any]:
     """Return what has PyMC compile initial points on the engine."""
     if not callable(getattr(module, "compile", None)):
         return {}
-    from engine.pytensor.nutpie.starting import compiling_on_engine
+    own = module.compile
 
-    return {"compile": compiling_on_engine(module.compile)}
+    @wraps(own)
+    def compile(*arguments: Any, **options: Any) -> Any:
+        from engine.pytensor.nutpie.starting import compiling_on_engine  # only a model has initial points
+
+        return compiling_on_engine(own)(*arguments, **options)
+
+    return {"compile": compile}
 
 
 _PATCHES = ModulePatches({NUTPIE: _of_nutpie, PYMC: _of_pymc, POINTS: _of_points})
