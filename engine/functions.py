@@ -83,7 +83,8 @@ def function(
     compiled = compile_function(FunctionRequest(graph, interface, get_mode(mode), label))
     represented = {k: v.type for k, v in enumerate(wanted) if isinstance(v.type, RepresentedType)}
     is_list = not isinstance(outputs, Variable)
-    return Function(compiled, given, shared, name, is_list, keys, represented, trust_input)
+    variables = [*explicit, *shared]
+    return Function(compiled, given, shared, name, is_list, keys, represented, trust_input, variables)
 
 
 def _frozen(found: Expressions, explicit: list[Variable], on_unused_input: str) -> FrozenFunctionGraph:

@@ -66,6 +66,7 @@ class Function:
         keys: tuple[str, ...] | None = None,
         represented: Mapping[int, RepresentedType] = MappingProxyType({}),
         trust_input: bool = False,
+        variables: Sequence[Any] = (),
     ) -> None:
         self.name = name
         self.input_names = tuple(variable.name for variable in inputs)
@@ -74,6 +75,7 @@ class Function:
         self._returns_list = returns_list
         self._keys = keys
         self._represented = dict(represented)
+        self._variables = variables
         self._defaults = {k: each.container for k, each in enumerate(inputs) if each.container is not None}
         self._has_updates = True
         self.trust_input = trust_input
@@ -138,7 +140,8 @@ class Function:
     def maker(self) -> _Maker:
         """The maker: `maker.fgraph` is the graph after rewriting."""
         if self._maker is None:
-            self._maker = _Maker(self._loaded(), [*self.input_names, *self._shared_names])
+            names = [*self.input_names, *self._shared_names]
+            self._maker = _Maker(self._loaded(), names, self._variables)
         return self._maker
 
     def _repr_html_(self) -> str:
@@ -198,6 +201,7 @@ class Function:
             "_pickled": self._pickled,
         }
         new.__setstate__({**self._own_state(), **own})
+        new._variables = self._variables
         if self._compiled is not None:
             new._attach(self._compiled)
         return new
@@ -218,6 +222,7 @@ class Function:
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
+        self._variables = ()
         self._maker = self._compiled = None
         self.__signature__ = _SIGNATURE
         self.__call__ = self._load_and_call
@@ -246,12 +251,13 @@ _OWN_STATE = (
 
 class _Maker(SimpleNamespace):
     """The maker of a function: `fgraph` is the graph after rewriting, read from the cache when it is
-    first asked for."""
+    first asked for, on the variables that the function was made of; a pickled one has none."""
 
-    def __init__(self, compiled: Compiled, names: Sequence[str | None]) -> None:
+    def __init__(self, compiled: Compiled, names: Sequence[str | None], variables: Sequence[Any]) -> None:
         super().__init__()
         self._compiled = compiled
         self._names = names
+        self._variables = variables
         self._fgraph: FunctionGraph | None = None
 
     @property
@@ -259,12 +265,24 @@ class _Maker(SimpleNamespace):
         if self._fgraph is None:
             from engine.compiling.shown_copies import show_copies  # Ops, which a loaded function does without
 
-            self._fgraph = self._compiled.optimized()
-            for variable, name in zip(self._fgraph.inputs, self._names, strict=True):
-                variable.name = name
+            self._fgraph = self._on_variables(self._compiled.optimized())
             updated = [self._fgraph.inputs[position] for position, _ in self._compiled.runner.updates]
             show_copies(self._fgraph, updated)
         return self._fgraph
+
+    def _on_variables(self, fgraph: FunctionGraph) -> FunctionGraph:
+        """Return `fgraph` on the variables of the function; if there are none, with their names.
+
+        A variable that something computes cannot be an input: a fresh one stands for it.
+        """
+        for variable, name in zip(fgraph.inputs, self._names, strict=True):
+            variable.name = name
+        if not self._variables:
+            return fgraph
+        pairs = zip(fgraph.inputs, self._variables, strict=True)
+        inputs = [own if own.owner is None and own.type == old.type else old for old, own in pairs]
+        frozen = fgraph.freeze()
+        return frozen.unfreeze(inputs=inputs)
 
 
 class ArgumentConverter:

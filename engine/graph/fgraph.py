@@ -288,22 +288,28 @@ class FrozenFunctionGraph(Immutable):
         return cast(T, self._computed[name])
 
     @overload
-    def unfreeze(self, *, return_memo: Literal[False] = ...) -> FunctionGraph: ...
+    def unfreeze(
+        self, *, return_memo: Literal[False] = ..., inputs: Sequence[Variable] | None = ...
+    ) -> FunctionGraph: ...
     @overload
-    def unfreeze(self, *, return_memo: Literal[True]) -> tuple[FunctionGraph, Memo]: ...
-    def unfreeze(self, *, return_memo: bool = False) -> FunctionGraph | tuple[FunctionGraph, Memo]:
-        """Return a mutable graph with one fresh node for each node of this graph.
+    def unfreeze(
+        self, *, return_memo: Literal[True], inputs: Sequence[Variable] | None = ...
+    ) -> tuple[FunctionGraph, Memo]: ...
+    def unfreeze(
+        self, *, return_memo: bool = False, inputs: Sequence[Variable] | None = None
+    ) -> FunctionGraph | tuple[FunctionGraph, Memo]:
+        """Return a mutable graph, on `inputs` or fresh ones, with one fresh node for each node of this graph.
 
         If a node overwrites an input, the new graph gets a DestroyHandler, which gives it an order. With
         `return_memo` return also the map from the parts of this graph to those of the new one.
         """
         from engine.graph.features.destroy import DestroyHandler  # a hit has no use for it
 
-        inputs = [nominal.type.make_variable() for nominal in self.inputs]
-        outputs, memo = self.bind(inputs, return_memo=True)
+        given = [v.type.make_variable() for v in self.inputs] if inputs is None else list(inputs)
+        outputs, memo = self.bind(given, return_memo=True)
         features = [DestroyHandler()] if any(node.op.destroy_map for node in self.nodes) else []
         fgraph = FunctionGraph.__new__(FunctionGraph)
-        fgraph._fill(inputs, outputs, features)
+        fgraph._fill(given, outputs, features)
         return (fgraph, memo) if return_memo else fgraph
 
     @overload

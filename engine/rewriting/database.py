@@ -7,6 +7,7 @@ rewriting.
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from typing import Any, Generic, Literal, TextIO, TypeVar
 
 from msgspec import Struct
@@ -86,6 +87,11 @@ class RewriteDatabase(Generic[R]):
         if len(found) > 1:
             raise ValueError(f"Looking for {name!r} in {self.name}: {len(found)} rewrites have that tag")
         return found[0]
+
+    @property
+    def __position__(self) -> dict[str, float]:
+        """The positions of the rewrites by their names."""
+        return {name: entry.position for name, entry in self._entries.items()}
 
     def seal(self) -> None:
         """Mark all present rewrites, here and in inner databases, as part of the engine's source."""
@@ -205,7 +211,18 @@ class EquilibriumDB(RewriteDatabase[Any]):
 
 
 class SequenceDB(RewriteDatabase[Any]):
-    """Rewrites of graphs, and databases of rewrites, that run one after the other."""
+    """Rewrites of graphs, and databases of rewrites, that run one after the other.
+
+    `failure_callback` is that of the SequentialGraphRewriter that a query gives.
+    """
+
+    def __init__(
+        self,
+        name: str = "",
+        failure_callback: Callable[[Exception, Any, GraphRewriter], object] | None = None,
+    ) -> None:
+        super().__init__(name)
+        self.failure_callback = failure_callback
 
     def register(self, name: str, rewriter: Any, *tags: str, position: Position = "last", **how: Any) -> None:
         """Add `rewriter`, as `RewriteDatabase.register` does; by default as the last."""
@@ -217,7 +234,9 @@ class SequenceDB(RewriteDatabase[Any]):
 
     def query(self, *query: RewriteDatabaseQuery | str) -> Any:
         """Return a rewriter that runs the chosen rewrites in order."""
-        return SequentialGraphRewriter(*self.rewriters(*query), name=self.name)
+        return SequentialGraphRewriter(
+            *self.rewriters(*query), name=self.name, failure_callback=self.failure_callback
+        )
 
 
 class LocalGroupDB(SequenceDB):

@@ -23,9 +23,11 @@ from typing import Any, Protocol, TypeGuard, cast
 from engine.graph import Apply, Feature, FrozenFunctionGraph, FunctionGraph, Op, Supervisor, Variable
 from engine.graph.user_ops import is_user_op
 from engine.inner.base import HasInnerGraph
+from engine.inner.diagonals import AllocDiag
 from engine.inner.from_graph import OpFromGraph
 from engine.inner.named_op import NamedOp
-from engine.rewriting.rewriters import GraphRewriter, RewriteReport
+from engine.inner.rearranging import JoinDims, SplitDims
+from engine.rewriting.rewriters import GraphRewriter, RewriteReport, node_rewriter
 from engine.scalar import ScalarOp
 
 
@@ -150,6 +152,28 @@ class InlineNamedOps(InlineGraphs):
 
     def is_inlined(self, node: Apply) -> bool:
         return _is_inline(node)
+
+
+@node_rewriter([SplitDims])
+def local_split_dims(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
+    """split_dims(x, (n, m)) -> the reshape that it is."""
+    return _graph_of(node)
+
+
+@node_rewriter([JoinDims])
+def local_join_dims(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
+    """join_dims(x) -> the reshape that it is."""
+    return _graph_of(node)
+
+
+@node_rewriter([AllocDiag])
+def late_inline_OpFromGraph(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
+    """alloc_diag(v) -> zeros of which a diagonal is set to v."""
+    return _graph_of(node)
+
+
+def _graph_of(node: Apply) -> list[Variable]:
+    return list(cast(HasInnerGraph, node.op).fgraph.bind(list(node.inputs)))
 
 
 class OptimizeInnerGraphs(GraphRewriter):

@@ -16,6 +16,9 @@ from engine.rewriting.inner_graphs import (
     InlineNamedOps,
     InnerGraphs,
     OptimizeInnerGraphs,
+    late_inline_OpFromGraph,
+    local_join_dims,
+    local_split_dims,
 )
 from engine.rewriting.linear_algebra import linear_algebra_database
 from engine.rewriting.linear_algebra.database import DrainSpecifyAssumptions
@@ -40,15 +43,20 @@ from engine.rewriting.passes import (
 )
 from engine.rewriting.passes.branches import LazyBranches
 from engine.rewriting.passes.constant_folding import constant_folding
+from engine.rewriting.passes.distinct_elements import DISTINCT_ELEMENTS
 from engine.rewriting.passes.fusion import FusionOptimizer, RecomputeForReductions
 from engine.rewriting.passes.gradient_controls import local_gradient_control
 from engine.rewriting.passes.inplace import INPLACE
 from engine.rewriting.passes.lifted_parts import LIFTED_PARTS
+from engine.rewriting.passes.lifted_selections import LIFTED_SELECTIONS, local_subtensor_of_adv_subtensor
 from engine.rewriting.passes.rerolling import RerollLayers
+from engine.rewriting.passes.selected_slices import SELECTED_SLICES
+from engine.rewriting.passes.selected_writes import local_set_to_inc_subtensor
 from engine.rewriting.passes.stabilize import STABILIZE
 from engine.rewriting.replaced_ops import ReplaceOps, local_replace_op
 from engine.rewriting.rewriters import GraphRewriter, NodeRewriter, RewriteReport
 from engine.rewriting.scans import CLEAN, ScanDB, ScanRewriter
+from engine.rewriting.selections import selection_database
 
 CANONICALIZE: tuple[NodeRewriter, ...] = (
     local_gradient_control,
@@ -60,12 +68,14 @@ CANONICALIZE: tuple[NodeRewriter, ...] = (
     constant_folding,
     shapes.local_shape_i,
     shapes.local_subtensor_make_vector,
+    shapes.local_useless_dimshuffle_makevector,
     casts.local_useless_cast,
     casts.local_cast_of_cast,
     axes.local_dimshuffle,
     axes.local_useless_reshape,
     axes.local_reshape_of_reshape,
     axes.local_reshape_to_dimshuffle,
+    axes.local_alloc_sink_dimshuffle,
     axes.local_useless_subtensor,
     slices.local_reverse_twice,
     whole_slices.local_useless_slice,
@@ -76,10 +86,14 @@ CANONICALIZE: tuple[NodeRewriter, ...] = (
     slices.local_subtensor_of_fill,
     slices.local_initial_rows,
     *LIFTED_PARTS,
+    *SELECTED_SLICES,
+    *LIFTED_SELECTIONS,
+    local_set_to_inc_subtensor,
     fills.local_useless_fill,
     fills.local_fill_template,
     fills.local_fill_sink,
     repeated_values.local_elemwise_alloc,
+    *DISTINCT_ELEMENTS,
     comparisons.local_useless_elemwise_comparison,
     comparisons.local_useless_switch,
     comparisons.local_int_div_by_one,
@@ -119,6 +133,18 @@ def _registered() -> SequenceDB:
     canonicalize.register(
         local_replace_op.name, local_replace_op, "fast_run", "fast_compile", use_db_name_as_tag=False
     )
+    canonicalize.register(
+        local_subtensor_of_adv_subtensor.name, local_subtensor_of_adv_subtensor, use_db_name_as_tag=False
+    )
+    # In functions, graphs have taken the places of these Ops before.
+    for inlining, tag in (
+        (local_split_dims, "canonicalize"),
+        (local_join_dims, "canonicalize"),
+        (late_inline_OpFromGraph, "specialize"),
+    ):
+        canonicalize.register(inlining.name, inlining, tag, use_db_name_as_tag=False)
+    # Functions are merged before and after; who asks for canonical forms alone has them merged, too.
+    canonicalize.register("merge", MergeOptimizer(), "canonicalize", use_db_name_as_tag=False)
     for tag, rewriters in (("canonicalize", CANONICALIZE), ("stabilize", STABILIZE)):
         tags = ("fast_run", "fast_compile", tag, "specialize")  # what PyTensor specializes, runs here at once
         for rewriter in rewriters:
@@ -127,6 +153,8 @@ def _registered() -> SequenceDB:
     database.register("inline_graphs", InlineGraphs(), "fast_run", "fast_compile", position=-4)
     drain = DrainSpecifyAssumptions()
     database.register(drain.name, drain, "fast_run", "fast_compile", position=-3)
+    selections = selection_database()
+    database.register(selections.name, selections, position=-2.5)
     linear_algebra = linear_algebra_database()
     database.register(linear_algebra.name, linear_algebra, position=-2)
     database.register("inline_named_ops", InlineNamedOps(), "fast_run", "fast_compile", position=-1.5)
@@ -146,7 +174,8 @@ def _registered() -> SequenceDB:
     database.register(clean.name, clean, "fast_run", "fast_compile", "scan", position=44.5)
     database.register("merge_last", MergeOptimizer(), "fast_run", "fast_compile", "merge", position=45)
     database.register("recompute_for_reductions", RecomputeForReductions(), "fast_run", position=48)
-    database.register("fusion", FusionOptimizer(), "fast_run", position=49)
+    as_in_pytensor = ("elemwise_fusion", "local_elemwise_fusion")
+    database.register("fusion", FusionOptimizer(), "fast_run", *as_in_pytensor, position=49)
     for inplace in INPLACE:
         database.register(inplace.name, inplace, "fast_run", "inplace", position=50.1)
     database.seal()

@@ -196,12 +196,22 @@ def graph_rewriter(function: Callable[[FunctionGraph], object]) -> FromFunctionG
 
 
 class SequentialGraphRewriter(GraphRewriter, UserList["GraphRewriter"]):
-    """A list of rewriters of graphs, which run in order, each timed under its own name."""
+    """A list of rewriters of graphs, which run in order, each timed under its own name.
 
-    def __init__(self, *rewriters: Any, name: str = "sequence") -> None:
+    A `failure_callback` is called with an exception that one raises, this rewriter and that one, and the next
+    one runs; without it, the exception ends the run.
+    """
+
+    def __init__(
+        self,
+        *rewriters: Any,
+        name: str = "sequence",
+        failure_callback: Callable[[Exception, Any, GraphRewriter], object] | None = None,
+    ) -> None:
         listed = len(rewriters) == 1 and isinstance(rewriters[0], list | tuple)
         super().__init__(rewriters[0] if listed else rewriters)
         self.name = name
+        self.failure_callback = failure_callback
 
     __eq__ = object.__eq__
     __hash__ = object.__hash__  # type: ignore[assignment]
@@ -213,7 +223,15 @@ class SequentialGraphRewriter(GraphRewriter, UserList["GraphRewriter"]):
     def run(self, fgraph: FunctionGraph, report: RewriteReport) -> None:
         for rewriter in self:
             with report.timed(rewriter.name):
-                rewriter.run(fgraph, report)
+                self._run_one(rewriter, fgraph, report)
+
+    def _run_one(self, rewriter: GraphRewriter, fgraph: FunctionGraph, report: RewriteReport) -> None:
+        try:
+            rewriter.run(fgraph, report)
+        except Exception as error:
+            if self.failure_callback is None:
+                raise
+            self.failure_callback(error, self, rewriter)
 
 
 def is_tracked(rewriter: NodeRewriter, op: Op) -> bool:

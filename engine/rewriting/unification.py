@@ -24,8 +24,10 @@ from msgspec import Struct
 
 from engine import scalar
 from engine.graph import Apply, Constant, Op, Variable
+from engine.tensor.axes import with_axis
 from engine.tensor.conversion import as_tensor_variable
-from engine.tensor.matching import scalar_value
+from engine.tensor.matching import scalar_value, tensor_type_of
+from engine.tensor.reduction import Reduction
 
 COMMUTATIVE = frozenset(
     (
@@ -195,8 +197,16 @@ def _matches(
     if missing > 0 or (missing < 0 and not any_number):
         return
     in_any_order = _is_commutative(node.op)
-    for start in _ops_of(pattern.op_match, node.op, bound):
-        yield from _assigned(pattern.inputs, tuple(node.inputs), in_any_order, start, may_go)
+    for op in _forms_of(node):
+        for start in _ops_of(pattern.op_match, op, bound):
+            yield from _assigned(pattern.inputs, tuple(node.inputs), in_any_order, start, may_go)
+
+
+def _forms_of(node: Apply) -> Iterator[Op]:
+    """Yield the Op of `node`, and of a reduction over all axes the one that has None for them."""
+    yield node.op
+    if isinstance(node.op, Reduction) and len(node.op.axis) == tensor_type_of(node.inputs[0]).ndim:
+        yield with_axis(node.op, None)
 
 
 def _is_commutative(op: Any) -> bool:

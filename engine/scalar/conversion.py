@@ -36,17 +36,19 @@ class Second(ScalarOp):
 
 
 class Cast(ScalarOp):
-    """`a` as `dtype`. Floats are truncated to integers; the result of one out of range depends on the CPU.
+    """`a` as `dtype`, a name or a ScalarType. Floats are truncated to integers; the result of one out of range
+    depends on the CPU.
 
     Raises TypeError for a complex number that is to become a real one.
     """
 
     __props__ = ("dtype",)
 
-    def __init__(self, dtype: str) -> None:
-        if dtype not in DTYPES:
+    def __init__(self, dtype: Any) -> None:
+        name = getattr(dtype, "dtype", dtype)
+        if name not in DTYPES:
             raise TypeError(f"Casting to dtype {dtype!r}: there are {', '.join(DTYPES)}")
-        self.dtype = dtype
+        self.dtype: str = name
 
     def _signature(self, dtypes: tuple[str, ...]) -> Signature:
         if dtypes[0] in COMPLEX and self.dtype not in COMPLEX:

@@ -366,7 +366,8 @@ def _choice(variable: Any, steps: int = _NESTED) -> tuple[Branch, Any] | None:
     """Return a branch and the value there if `variable` is 0 elsewhere: a `where`, its opposite, or a product
     with one."""
     node = variable.owner
-    operation = type(getattr(node.op, "scalar_op", None)) if node is not None else None
+    is_elementwise = node is not None and isinstance(node.op, Elemwise)
+    operation = type(node.op.scalar_op) if is_elementwise else None
     if operation is Where:
         return _chosen(variable)
     if operation is Neg and steps:

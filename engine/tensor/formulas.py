@@ -16,6 +16,7 @@ from engine.graph.traversal import io_toposort
 from engine.graph.variables import Constant, Variable
 from engine.tensor.elemwise import DimShuffle, Elemwise
 from engine.tensor.reduction import Reduction
+from engine.tensor.shape import MakeVector
 from engine.tensor.slicing import IncSubtensor, Subtensor
 from engine.tensor.subtensor import AdvancedIncSubtensor, AdvancedSubtensor
 
@@ -64,6 +65,8 @@ def _written(node: Apply, inputs: Sequence[str]) -> str:
     if isinstance(op, IncSubtensor | AdvancedIncSubtensor):
         name = "set_subtensor" if op.set_instead_of_inc else "inc_subtensor"
         return f"{name}({inputs[0]}[{_index(op.entries, list(inputs[2:]))}], {inputs[1]})"
+    if isinstance(op, MakeVector):
+        return f"[{', '.join(inputs)}]"
     if isinstance(op, Reduction):
         whole = len(op.axis) == node.inputs[0].type.ndim
         return f"{type(op).__name__.lower()}({inputs[0]}, axis={None if whole else op.axis})"

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from engine.graph.apply import Apply
+from engine.scalar import and_, or_
 from engine.scalar.promotion import COMPLEX
 from engine.tensor.axes import normalize_axis
 from engine.tensor.conversion import as_tensor_variable
@@ -21,6 +22,8 @@ if typing.TYPE_CHECKING:
 
 class All(Reduction):
     """True where all elements over `axis` are nonzero; true for no elements."""
+
+    scalar_op: typing.ClassVar[typing.Any] = and_
 
     def make_node(self, x: typing.Any) -> Apply:
         return super().make_node(_is_true(x))
@@ -41,6 +44,8 @@ class All(Reduction):
 
 class Any(All):
     """True where any element over `axis` is nonzero; false for no elements."""
+
+    scalar_op: typing.ClassVar[typing.Any] = or_
 
     def perform(
         self, node: Apply, inputs: Sequence[typing.Any], output_storage: Sequence[list[typing.Any]]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.exceptions import AxisError
@@ -51,6 +51,8 @@ class Reduction(Op, metaclass=_Reductions):
     """
 
     __props__: tuple[str, ...] = ("axis",)
+    scalar_op: ClassVar[Any] = None
+    """The scalar Op that combines two elements, if there is one."""
 
     def __init__(self, axis: Any) -> None:
         self.axis: Any = axes_given("Making a reduction", axis)
@@ -137,6 +139,8 @@ class _Accumulated(Reduction):
 class Sum(_Accumulated):
     """The sum over `axis`, accumulated in `acc_dtype` and returned as `dtype`."""
 
+    scalar_op: ClassVar[Any] = scalar.add
+
     differentiates_complex = True
 
     def perform(self, node: Apply, inputs: Sequence[Any], output_storage: Sequence[list[Any]]) -> None:
@@ -162,6 +166,8 @@ class Prod(_Accumulated):
 
     `no_zeros_in_input` promises that no element is 0: the gradient is then a quotient.
     """
+
+    scalar_op: ClassVar[Any] = scalar.mul
 
     __props__ = ("axis", "dtype", "acc_dtype", "no_zeros_in_input")
 
@@ -247,6 +253,8 @@ def _ends(dtype: np.dtype) -> tuple[Any, Any]:
 class Max(ExtremumOver):
     """The largest element over `axis`, or NaN if there is one."""
 
+    scalar_op: ClassVar[Any] = scalar.maximum
+
     def perform(self, node: Apply, inputs: Sequence[Any], output_storage: Sequence[list[Any]]) -> None:
         (x,) = inputs
         output_storage[0][0] = np.asarray(np.max(x, axis=self.axis, **self.bounds(x.dtype)))
@@ -254,6 +262,8 @@ class Max(ExtremumOver):
 
 class Min(ExtremumOver):
     """The smallest element over `axis`, or NaN if there is one."""
+
+    scalar_op: ClassVar[Any] = scalar.minimum
 
     def perform(self, node: Apply, inputs: Sequence[Any], output_storage: Sequence[list[Any]]) -> None:
         (x,) = inputs

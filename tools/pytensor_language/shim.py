@@ -6,6 +6,7 @@ is never read. Its names are those of the engine's modules in `ENGINE`; the othe
 
 from __future__ import annotations
 
+import logging
 import pkgutil
 import struct
 import sys
@@ -106,6 +107,7 @@ OWN: dict[str, Any] = {
     "__version__": "engine",
     "LOCAL_BITWIDTH": struct.calcsize("P") * 8,
     "PYTHON_INT_BITWIDTH": struct.calcsize("l") * 8,
+    "logging": logging,
     "old_np_unique": old_np_unique,
 }
 """The names that the shim has itself: those that have nothing to do with the engine."""

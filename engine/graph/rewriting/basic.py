@@ -12,6 +12,7 @@ from engine.rewriting.rewriters import (
     graph_rewriter,
     node_rewriter,
 )
+from engine.rewriting.tracking import OpToRewriterTracker, pre_constant_merge
 from engine.rewriting.walking import (
     SequentialNodeRewriter,
     SubstitutionNodeRewriter,
@@ -30,6 +31,7 @@ __all__ = [
     "MergeOptimizer",
     "NodeProcessingGraphRewriter",
     "NodeRewriter",
+    "OpToRewriterTracker",
     "PatternNodeRewriter",
     "SequentialGraphRewriter",
     "SequentialNodeRewriter",
@@ -40,5 +42,6 @@ __all__ = [
     "in2out",
     "node_rewriter",
     "out2in",
+    "pre_constant_merge",
     "walking_rewriter",
 ]

@@ -20,11 +20,12 @@ from engine.rewriting.linear_algebra.core_rewriter import (
     turned,
     unbatched,
 )
+from engine.rewriting.passes.constant_folding import folded
 from engine.scalar import mul as scalar_mul
 from engine.tensor.conversion import as_tensor_variable
 from engine.tensor.creation import Alloc, alloc
 from engine.tensor.diagonals import Eye
-from engine.tensor.elemwise import Elemwise, dimshuffle, elemwise
+from engine.tensor.elemwise import Elemwise, cast, dimshuffle, elemwise
 from engine.tensor.matching import dtype_of, scalar_value, tensor_type_of
 from engine.tensor.math import maximum, minimum, mul, sub
 from engine.tensor.reduction import sum as sum_over
@@ -92,7 +93,10 @@ def local_extract_diag_of_eye(fgraph: FunctionGraph, node: Apply) -> Any:
     """diagonal(eye(n, m, k), k) -> ones, and zeros for another diagonal."""
     made, offset = node_by(node.inputs[0], Eye), offset_in(node, node.inputs[0])
     k = None if made is None else scalar_value(made.inputs[2])
-    return None if k is None or offset is None else _filled_with(int(k == offset), node, offset)
+    if k is None or offset is None:
+        return None
+    found: Any = _filled_with(int(k == offset), node, offset)
+    return (folded(found.owner) or [found])[0]
 
 
 def _filled_with(number: int, node: Apply, offset: int) -> Any:
@@ -164,7 +168,7 @@ def diag_of_dot(fgraph: FunctionGraph, node: Apply) -> Any:
     length = length_of_diagonal(x, offset)
     rows = _some(factors[0], max(-offset, 0), length)
     columns = _some(turned(factors[1]), max(offset, 0), length)
-    return sum_over(mul(rows, columns), -1, dtype=dtype_of(x))
+    return cast(sum_over(mul(rows, columns), -1), dtype_of(x))
 
 
 def _some(x: Any, first: int, length: Any) -> Any:

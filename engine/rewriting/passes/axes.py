@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 from engine.graph import Apply, FunctionGraph, Variable
 from engine.rewriting.rewriters import node_rewriter
-from engine.tensor import DimShuffle, Reshape, Shape_i, Subtensor, dimshuffle
+from engine.tensor import Alloc, DimShuffle, Reshape, Shape_i, Subtensor, dimshuffle
 from engine.tensor.matching import scalar_value, tensor_type_of
 
 
@@ -13,10 +16,19 @@ def local_dimshuffle(fgraph: FunctionGraph, node: Apply) -> list[Variable] | Non
     """dimshuffle(dimshuffle(x)) -> dimshuffle(x); dimshuffle(x) -> x, if all axes stay in place."""
     op = node.op
     assert isinstance(op, DimShuffle)
+    if _keeps_axes(op.new_order, tensor_type_of(node.inputs[0]).shape):
+        return [node.inputs[0]] if node.outputs[0].type.is_super(node.inputs[0].type) else None
     result = dimshuffle(node.inputs[0], op.new_order)
     if result.owner is not None and result.owner.op == op and result.owner.inputs[0] is node.inputs[0]:
         return None
     return [result] if node.outputs[0].type.is_super(result.type) else None
+
+
+def _keeps_axes(order: Sequence[Any], shape: Sequence[int | None]) -> bool:
+    """Return True if `order` has each axis in its place, or a new one in the place of one of length 1."""
+    if len(order) != len(shape):
+        return False
+    return all(place == axis or (place == "x" and shape[axis] == 1) for axis, place in enumerate(order))
 
 
 @node_rewriter([Reshape])
@@ -52,10 +64,14 @@ def local_reshape_of_reshape(fgraph: FunctionGraph, node: Apply) -> list[Variabl
 
 @node_rewriter([Reshape])
 def local_reshape_to_dimshuffle(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
-    """reshape(x, (1, n, 1)) -> dimshuffle(x, "x", 0, "x"), if only axes of length 1 come and go."""
+    """reshape(x, (1, n, 1)) -> dimshuffle(x, "x", 0, "x"), if only axes of length 1 come and go; a length of
+    -1 is 1 for one element.
+    """
     x, *lengths = node.inputs
     axes = [axis for axis, length in enumerate(tensor_type_of(x).shape) if length != 1]
     places = [place for place, length in enumerate(lengths) if scalar_value(length) != 1]
+    if not axes and [scalar_value(lengths[place]) for place in places] == [-1]:
+        places = []
     if len(axes) != len(places):
         return None
     pairs = list(zip(axes, places, strict=True))
@@ -64,6 +80,23 @@ def local_reshape_to_dimshuffle(fgraph: FunctionGraph, node: Apply) -> list[Vari
         return None
     sources: dict[int, int] = {place: axis for axis, place in pairs}
     result = dimshuffle(x, [sources.get(place, "x") for place in range(len(lengths))])
+    return [result] if node.outputs[0].type.is_super(result.type) else None
+
+
+@node_rewriter([Alloc])
+def local_alloc_sink_dimshuffle(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
+    """alloc(x, 1, n) -> alloc(x, n) with a new axis in front."""
+    value, *lengths = node.inputs
+    shape = tensor_type_of(value).shape
+    count = 0
+    while count < len(lengths) and scalar_value(lengths[count]) == 1 == shape[count]:
+        count += 1
+    if not count:
+        return None
+    inner = dimshuffle(value, range(count, len(lengths)))
+    if count < len(lengths):
+        inner = Alloc().make_node(inner, *lengths[count:]).outputs[0]
+    result = dimshuffle(inner, ["x"] * count + list(range(len(lengths) - count)))
     return [result] if node.outputs[0].type.is_super(result.type) else None
 
 

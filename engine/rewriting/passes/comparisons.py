@@ -14,7 +14,7 @@ from engine.graph import Apply, FunctionGraph, Variable
 from engine.rewriting.elementwise_pattern import apply_scalar, scalar_op_of
 from engine.rewriting.rewriters import node_rewriter
 from engine.scalar.op import ScalarOp
-from engine.scalar.promotion import DISCRETE, INTEGERS
+from engine.scalar.promotion import DISCRETE, INTEGERS, integer_range
 from engine.tensor.elemwise import cast, elemwise
 from engine.tensor.matching import dtype_of, scalar_value, tensor_type_of
 from engine.tensor.shape import is_length
@@ -37,14 +37,20 @@ _MIRRORED: dict[ScalarOp, ScalarOp] = {
 }
 _KEEPING = (scalar.maximum, scalar.minimum, scalar.and_, scalar.or_)
 """f(x, x) is x."""
+_NEUTRAL: dict[ScalarOp, bool] = {scalar.and_: True, scalar.or_: False}
+"""The bits, all set or none, that leave the other operand as it is."""
 
 
 @node_rewriter([elemwise(op) for op in (*_OF_WHOLE, *_KEEPING, scalar.xor)])
 def local_useless_elemwise_comparison(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
-    """x < x -> False; maximum(x, x) -> x; n < 0 -> False, maximum(n, 0) -> n for a length n; and the like."""
+    """x < x -> False; maximum(x, x) -> x; n < 0 -> False, maximum(n, 0) -> n for a length n; x & 0 -> 0, and
+    the like.
+    """
     x, y = node.inputs
     if x is y:
         return _with_itself(node, x)
+    if scalar_op_of(node) in _NEUTRAL:
+        return _with_bits(node, x, y)
     found = _of_length(scalar_op_of(node), x, scalar_value(y))
     if found is None:
         op = scalar_op_of(node)
@@ -60,6 +66,23 @@ def _with_itself(node: Apply, x: Variable) -> list[Variable] | None:
         return _shaped(node, 0, (x,))
     known = (_OF_WHOLE if dtype_of(x) in DISCRETE else _NEVER).get(op)
     return None if known is None else _shaped(node, known, (x,))
+
+
+def _with_bits(node: Apply, x: Variable, y: Variable) -> list[Variable] | None:
+    """Return x & 0, which is 0, x | 0, which is x, and the same with all bits set; otherwise None."""
+    dtype = dtype_of(node.outputs[0])
+    neutral = _NEUTRAL[scalar_op_of(node)]
+    for bits, other in ((x, y), (y, x)):
+        value = scalar_value(bits)
+        is_full = value is not None and dtype_of(bits) == dtype and value == _full(dtype)
+        if is_full or value == 0:
+            return _shaped(node, other if is_full == neutral else cast(bits, dtype), node.inputs)
+    return None
+
+
+def _full(dtype: str) -> int:
+    """Return the number of an integer dtype in which all bits are set."""
+    return 1 if dtype == "bool" else -1 if dtype.startswith("int") else integer_range(dtype)[-1]
 
 
 def _of_length(op: Any, length: Variable, bound: Any) -> Any:
@@ -87,7 +110,8 @@ def local_useless_switch(fgraph: FunctionGraph, node: Apply) -> list[Variable] |
         return _shaped(node, first if known else second, node.inputs)
     number = scalar_value(first)
     # Zeros of both signs are equal, and not the same.
-    same = number is not None and number == scalar_value(second) and number != 0
+    has_signs = number == 0 and dtype_of(node.outputs[0]) not in DISCRETE
+    same = number is not None and number == scalar_value(second) and not has_signs
     return _shaped(node, first, node.inputs) if first is second or same else None
 
 

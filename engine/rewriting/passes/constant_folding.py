@@ -12,27 +12,42 @@ import math
 
 import numpy as np
 
-from engine.graph import Apply, Constant, FunctionGraph, Variable
+from engine.graph import Apply, Constant, FunctionGraph, Output, Variable
 from engine.graph.represented import RepresentedType
 from engine.graph.user_ops import needs_python
 from engine.inner.optimize_ops import SolverOp
 from engine.inner.scan import Scan
 from engine.rewriting.passes.arithmetic import sinks_branches
 from engine.rewriting.rewriters import node_rewriter
+from engine.rewriting.walking import in2out
+from engine.tensor import AdvancedIncSubtensor, Alloc, IncSubtensor
 from engine.tensor.matching import tensor_type_of
 from engine.tensor.type import LARGEST_CONSTANT, is_data, tensor_type
 
 
 @node_rewriter(None)
 def constant_folding(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
-    """f(constants) -> constant."""
+    """f(constants) -> constant, but for a filled array that is a result, or of which a part is changed."""
+    clients = fgraph.clients[node.outputs[0]]
+    if isinstance(node.op, Alloc) and any(_needs_new_array(client, place) for client, place in clients):
+        return None
+    return None if any(sinks_branches(client) for client, _ in clients) else folded(node)
+
+
+def _needs_new_array(client: Apply, place: int) -> bool:
+    """Return True if an input would have to be copied if it were a constant."""
+    return isinstance(client.op, Output) or (
+        isinstance(client.op, IncSubtensor | AdvancedIncSubtensor) and not place
+    )
+
+
+def folded(node: Apply) -> list[Variable] | None:
+    """Return the constants that the outputs of `node` are, if it has constants for inputs; otherwise None."""
     if isinstance(node.op, Scan | SolverOp) or needs_python(node.op):
         return None
     if any(isinstance(output.type, RepresentedType) for output in node.outputs):
         return None
     if not all(isinstance(variable, Constant) and not is_data(variable) for variable in node.inputs):
-        return None
-    if any(sinks_branches(client) for client, _ in fgraph.clients[node.outputs[0]]):
         return None
     if any(_known_size(output) > LARGEST_CONSTANT for output in node.outputs):
         return None
@@ -48,6 +63,18 @@ def constant_folding(fgraph: FunctionGraph, node: Apply) -> list[Variable] | Non
     if any(value.size > LARGEST_CONSTANT for value in values):
         return None
     return [tensor_type(value.dtype.name, value.shape).make_constant(value) for value in values]
+
+
+@node_rewriter(None)
+def unconditional_constant_folding(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
+    """f(constants) -> constant, whatever f(constants) is for."""
+    return folded(node)
+
+
+topo_constant_folding = in2out(constant_folding, ignore_newtrees=True, name="topo_constant_folding")
+topo_unconditional_constant_folding = in2out(
+    unconditional_constant_folding, ignore_newtrees=True, name="topo_unconditional_constant_folding"
+)
 
 
 def _known_size(variable: Variable) -> int:

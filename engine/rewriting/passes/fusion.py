@@ -47,12 +47,19 @@ class FusionOptimizer(GraphRewriter):
 
     name = "fusion"
 
+    def apply(self, fgraph: FunctionGraph) -> tuple[FusionOptimizer, int, int]:
+        """Rewrite `fgraph`; return this rewriter, the number of Composites, and that of nodes in them."""
+        sizes = self._fused(fgraph)
+        return self, len(sizes), sum(sizes)
+
     def run(self, fgraph: FunctionGraph, report: RewriteReport) -> None:
-        stages = _Stages(fgraph)
-        for group in stages.groups():
-            for part in _parts(group):
-                if len(part) > 1 and _fuse(fgraph, part):
-                    report.count(self.name)
+        for _ in self._fused(fgraph):
+            report.count(self.name)
+
+    def _fused(self, fgraph: FunctionGraph) -> list[int]:
+        """Fuse nodes, and return how many became one, for each Composite."""
+        parts = [part for group in _Stages(fgraph).groups() for part in _parts(group)]
+        return [len(part) for part in parts if len(part) > 1 and _fuse(fgraph, part)]
 
 
 class _Stages:

@@ -9,13 +9,25 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from engine.graph import Apply, Constant, FunctionGraph, Variable
 from engine.inner.special import LogSoftmax, Softmax
+from engine.rewriting.index_facts import (
+    WHOLE,
+    Index,
+    arrays_in,
+    indexed,
+    indices_of,
+    joint_shape,
+    only_user,
+    selects_no_more,
+)
 from engine.rewriting.rewriters import node_rewriter
 from engine.scalar.conversion import second
 from engine.tensor import AdvancedSubtensor, Alloc, DimShuffle, Elemwise, MakeVector, Subtensor, dimshuffle
-from engine.tensor.conversion import number
-from engine.tensor.index_entries import FULL, INTEGER, Entry, parts_of
+from engine.tensor.conversion import constant, number
+from engine.tensor.index_entries import INTEGER
 from engine.tensor.joining import Join
 from engine.tensor.matching import scalar_value, tensor_type_of
 from engine.tensor.products import Dot
@@ -25,36 +37,15 @@ from engine.tensor.reduction import Max, Min, Prod, Sum
 from engine.tensor.subtensor import ROWS
 from engine.tensor.type import is_data
 
-Index = tuple[Entry, tuple[Any, ...]]
-"""The entry of one axis, and its numbers."""
-
-WHOLE: Index = (FULL, ())
 REDUCTIONS = (Sum, Prod, Max, Min, All, AnyOver)
 
 
-def indices_of(node: Apply) -> list[Index]:
+def basic_indices(node: Apply) -> list[Index]:
     """Return the index of each axis that a Subtensor indexes."""
     assert isinstance(node.op, Subtensor)
-    found: list[Index] = []
-    for entry, parts in zip(node.op.entries, parts_of(node.op.entries, node.inputs[1:]), strict=True):
-        found.append((entry, tuple([part for part in parts if part is not None])))
-    return found + [WHOLE] * (tensor_type_of(node.inputs[0]).ndim - len(found))
-
-
-def indexed(x: Any, indices: Sequence[Index]) -> Any:
-    """Return the part of `x` that `indices`, one for each axis, select."""
-    if all(entry == FULL for entry, _ in indices):
-        return x
-    numbers = [number for _, given in indices for number in given]
-    return Subtensor([entry for entry, _ in indices]).make_node(x, *numbers).outputs[0]
-
-
-def _only_user(fgraph: FunctionGraph, node: Apply) -> Apply | None:
-    """Return what computes the tensor that a Subtensor indexes, if nothing else uses it."""
-    source = node.inputs[0]
-    if source.owner is None or len(source.owner.outputs) != 1 or len(fgraph.clients[source]) != 1:
-        return None
-    return source.owner
+    found = indices_of(node.inputs[0], node.op.entries, node.inputs[1:])
+    assert found is not None
+    return found
 
 
 def _typed(node: Apply, result: Any) -> list[Variable] | None:
@@ -67,15 +58,23 @@ def _is_first(index: Index) -> bool:
     return entry == INTEGER and scalar_value(numbers[0]) in (0, -1)
 
 
-@node_rewriter([Subtensor])
+@node_rewriter([Subtensor, AdvancedSubtensor])
 def local_subtensor_of_batch_dims(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
-    """f(x, y)[i] -> f(x[i], y[i]) for elementwise functions of arrays whose lengths are known to fit."""
-    source = _only_user(fgraph, node)
+    """f(x, y)[i] -> f(x[i], y[i]) for elementwise functions of arrays whose lengths are known to fit.
+
+    An index with arrays moves if it is known to select no more than there is.
+    """
+    source, op = only_user(fgraph, node), node.op
     if source is None or not isinstance(source.op, Elemwise) or source.op.scalar_op == second:
         return None
-    indices = indices_of(node)
+    assert isinstance(op, Subtensor | AdvancedSubtensor)
+    indices = indices_of(node.inputs[0], op.entries, node.inputs[1:])
+    if indices is None or not _lengths_fit(source, indices):
+        return None
+    if arrays_in(indices) and not selects_no_more(fgraph, node.inputs[0], indices):
+        return None
     operands = [_operand_part(v, source.outputs[0], indices) for v in source.inputs]
-    if None in [index for _, index in operands] or not _lengths_fit(source, indices):
+    if None in [index for _, index in operands]:
         return None
     parts = [indexed(v, chosen) for v, chosen in operands if chosen is not None]
     return _typed(node, source.op.make_node(*parts).outputs[0])
@@ -89,14 +88,21 @@ def _operand_part(
         return v, None  # log(softmax(x)) is a pattern, which an index between would hide
     found: list[Index] = []
     alone, along = tensor_type_of(whole).broadcastable, tensor_type_of(v).broadcastable
+    first = _first_place(indices)
     for index, is_alone, is_one in zip(indices, alone, along, strict=True):
         if index == WHOLE or not is_one:
             found.append(index)
         elif is_alone and not _is_first(index):
             return v, None
         else:
-            found.append((INTEGER, (number(0, "int64"),)) if index[0] == INTEGER else WHOLE)
+            found.append((INTEGER, (first,)) if index[0] == INTEGER else WHOLE)
     return v, found
+
+
+def _first_place(indices: Sequence[Index]) -> Any:
+    """Return the index of the only element along an axis, with as many axes as the arrays of `indices`."""
+    count = len(joint_shape(indices))
+    return constant(np.zeros((1,) * count, dtype="int64")) if count else number(0, "int64")
 
 
 def _lengths_fit(source: Apply, indices: Sequence[Index]) -> bool:
@@ -110,12 +116,25 @@ def _lengths_fit(source: Apply, indices: Sequence[Index]) -> bool:
 
 
 @node_rewriter([Subtensor])
+def local_subtensor_remove_broadcastable_index(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
+    """x[0] -> x without that axis, if it has length 1."""
+    x, indices = node.inputs[0], basic_indices(node)
+    shape = tensor_type_of(x).shape
+    ones = [axis for axis, index in enumerate(indices) if shape[axis] == 1 and _is_first(index)]
+    if not ones:
+        return None
+    part = indexed(x, [WHOLE if axis in ones else index for axis, index in enumerate(indices)])
+    rest = [axis for axis, (entry, _) in enumerate(indices) if axis in ones or entry != INTEGER]
+    return _typed(node, dimshuffle(part, [place for place, axis in enumerate(rest) if axis not in ones]))
+
+
+@node_rewriter([Subtensor])
 def local_subtensor_of_reduce(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
     """sum(x, axis=1)[i] -> sum(x[i], axis=0)."""
-    source = _only_user(fgraph, node)
+    source = only_user(fgraph, node)
     if source is None or not isinstance(source.op, REDUCTIONS):
         return None
-    given = iter(indices_of(node))
+    given = iter(basic_indices(node))
     axes: Sequence[int] = source.op.axis
     indices = [
         WHOLE if axis in axes else next(given) for axis in range(tensor_type_of(source.inputs[0]).ndim)
@@ -147,11 +166,11 @@ def _split_at(axes: Sequence[int], indices: Sequence[Index]) -> tuple[list[Index
 @node_rewriter([Subtensor])
 def local_subtensor_of_softmax(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
     """softmax(x, axis=1)[i] -> softmax(x[i], axis=0); an index of the axis itself stays outside."""
-    source = _only_user(fgraph, node)
+    source = only_user(fgraph, node)
     if source is None or not isinstance(source.op, Softmax | LogSoftmax):
         return None
     axes: Sequence[int] = source.op.axis
-    inside, outside = _split_at(axes, indices_of(node))
+    inside, outside = _split_at(axes, basic_indices(node))
     part = indexed(source.inputs[0], inside)
     if part is source.inputs[0]:
         return None
@@ -162,11 +181,11 @@ def local_subtensor_of_softmax(fgraph: FunctionGraph, node: Apply) -> list[Varia
 @node_rewriter([Subtensor])
 def local_subtensor_of_join(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
     """join(1, x, y)[i] -> join(0, x[i], y[i]), if the lengths of x and y are known to be equal there."""
-    source = _only_user(fgraph, node)
+    source = only_user(fgraph, node)
     if source is None or not isinstance(source.op, Join):
         return None
     axis = source.op.axis
-    inside, outside = _split_at([axis], indices_of(node))
+    inside, outside = _split_at([axis], basic_indices(node))
     lengths = [{tensor_type_of(v).shape[a] for v in source.inputs} for a in range(len(inside))]
     changed = [a for a, index in enumerate(inside) if index != WHOLE]
     if not changed or any(len(lengths[a]) > 1 or None in lengths[a] for a in changed):
@@ -184,7 +203,7 @@ def local_subtensor_of_dimshuffle(fgraph: FunctionGraph, node: Apply) -> list[Va
     x, order = source.inputs[0], source.op.new_order
     inside = [WHOLE] * tensor_type_of(x).ndim
     kept: list[Any] = []
-    for place, index in zip(order, indices_of(node), strict=True):
+    for place, index in zip(order, basic_indices(node), strict=True):
         if isinstance(place, int):
             inside[place] = index
         elif index != WHOLE and not _is_first(index):
@@ -201,7 +220,7 @@ def local_subtensor_of_alloc(fgraph: FunctionGraph, node: Apply) -> list[Variabl
     if source is None or not isinstance(source.op, Alloc):
         return None
     value, *lengths = source.inputs
-    whole, indices = tensor_type_of(source.outputs[0]), indices_of(node)
+    whole, indices = tensor_type_of(source.outputs[0]), basic_indices(node)
     n_new = whole.ndim - tensor_type_of(value).ndim
     selected = iter(tensor_type_of(node.outputs[0]).shape)
     inside: list[Index] = []
@@ -239,11 +258,11 @@ def _of_repeated(index: Index) -> Index:
 @node_rewriter([Subtensor])
 def local_subtensor_of_dot(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
     """dot(x, y)[i, j] -> dot(x[i], y[:, j])."""
-    source = _only_user(fgraph, node)
+    source = only_user(fgraph, node)
     if source is None or not isinstance(source.op, Dot):
         return None
     x, y = source.inputs
-    indices = indices_of(node)
+    indices = basic_indices(node)
     n_rows = tensor_type_of(x).ndim - 1
     left = indexed(x, [*indices[:n_rows], WHOLE])
     right = indexed(y, [WHOLE, *indices[n_rows:]])
@@ -273,7 +292,7 @@ def _places(node: Apply, numbers: Sequence[Variable], length: int) -> list[int] 
             return None
         wanted = [] if index.data.dtype == bool or index.data.ndim != 1 else index.data.tolist()
         return wanted if wanted and all(-length <= place < length for place in wanted) else None
-    ((entry, given),) = indices_of(node)
+    ((entry, given),) = basic_indices(node)
     values = [scalar_value(part) for part in given]
     if entry == INTEGER or None in values:
         return None
@@ -291,4 +310,5 @@ LIFTED_PARTS = (
     local_subtensor_of_join,
     local_subtensor_of_alloc,
     local_subtensor_of_dot,
+    local_subtensor_remove_broadcastable_index,
 )

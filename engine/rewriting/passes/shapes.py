@@ -295,15 +295,27 @@ def _source_of_row(node: Apply, row: Variable, axis: int) -> Axis | Variable | N
 
 @node_rewriter([Subtensor])
 def local_subtensor_make_vector(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
-    """MakeVector(a, b, ...)[1] -> b."""
+    """MakeVector(a, b, ...)[1] -> b; MakeVector(a, b)[...] -> MakeVector(a, b)."""
     op, vector = node.op, node.inputs[0].owner
     assert isinstance(op, Subtensor)
+    if not op.entries:
+        return [node.inputs[0]]
     if vector is None or not isinstance(vector.op, MakeVector) or op.entries != (INTEGER,):
         return None
     position = scalar_value(node.inputs[1])
     if position is None or not -len(vector.inputs) <= position < len(vector.inputs):
         return None
     return [vector.inputs[position]]
+
+
+@node_rewriter([DimShuffle])
+def local_useless_dimshuffle_makevector(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
+    """dimshuffle(MakeVector(a)) without axes -> a."""
+    assert isinstance(node.op, DimShuffle)
+    vector = node.inputs[0].owner
+    if vector is None or not isinstance(vector.op, MakeVector) or node.op.new_order:
+        return None
+    return [vector.inputs[0]]
 
 
 def inferred_length(node: Apply, x: Variable, axis: int) -> Variable | None:

@@ -5,14 +5,14 @@ Like PyTensor's rewrites, these trust indices that only a removed part would hav
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from engine import scalar
 from engine.graph import Apply, FunctionGraph, Variable
 from engine.inner.scan import Scan
 from engine.rewriting.elementwise_pattern import apply_scalar
+from engine.rewriting.index_facts import are_equal
+from engine.rewriting.passes.selected_writes import selection_of_increment
 from engine.rewriting.rewriters import node_rewriter
-from engine.tensor import Alloc, IncSubtensor, Subtensor
+from engine.tensor import AdvancedSubtensor, Alloc, IncSubtensor, Subtensor
 from engine.tensor.index_entries import INTEGER
 from engine.tensor.matching import operands_of, scalar_value, tensor_type_of
 
@@ -33,13 +33,15 @@ def _reverses(node: Apply) -> bool:
     return node.op == Subtensor(REVERSE) and scalar_value(node.inputs[1]) == -1
 
 
-@node_rewriter([Subtensor])
+@node_rewriter([Subtensor, AdvancedSubtensor])
 def local_read_of_write_same_indices(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
     """Take a part of a changed tensor from its sources.
 
     set(x[i], y)[i] -> y; zeros with y added at i, [i] -> y; inc(x[i], y)[i] -> x[i] + y; and x[:k] of x
-    changed from row k on -> x[:k].
+    changed from row k on -> x[:k]. Of an index with arrays only inc(x[i], y)[i].
     """
+    if isinstance(node.op, AdvancedSubtensor):
+        return selection_of_increment(fgraph, node)
     before = node.inputs[0].owner
     if before is None or not isinstance(before.op, IncSubtensor):
         return None
@@ -63,14 +65,6 @@ def local_read_of_write_same_indices(fgraph: FunctionGraph, node: Apply) -> list
 
 def _typed(node: Apply, found: Variable) -> list[Variable] | None:
     return [found] if node.outputs[0].type.is_super(found.type) else None
-
-
-def are_equal(first: Sequence[Variable], second: Sequence[Variable]) -> bool:
-    """Return True if the numbers of two indices are known to be the same."""
-    pairs = zip(first, second, strict=True)
-    return all(
-        a is b or (scalar_value(a) is not None and scalar_value(a) == scalar_value(b)) for a, b in pairs
-    )
 
 
 def _is_zeros(x: Variable) -> bool:

@@ -34,13 +34,20 @@ def local_useless_slice(fgraph: FunctionGraph, node: Apply) -> list[Variable] | 
 def _needed(x: Variable, axis: int, bounds: Sequence[Variable | None]) -> list[Variable | None]:
     """Return start, stop and step of a slice of `x`, with None for what changes nothing."""
     start, stop, step = bounds
-    if step is not None and scalar_value(step) == 1:
-        step = None
-    if step is not None:
+    count = 1 if step is None else scalar_value(step)
+    if count is None or count == 0:
         return [start, stop, step]
-    if start is not None and scalar_value(start) == 0:
-        start = None
-    return [start, None if stop is not None and _is_behind(stop, x, axis) else stop, None]
+    is_first, is_last = (_is_first, _is_behind) if count > 0 else (_is_end, _is_before)
+    return [
+        None if start is not None and is_first(start, x, axis) else start,
+        None if stop is not None and is_last(stop, x, axis) else stop,
+        None if count == 1 else step,
+    ]
+
+
+def _is_first(start: Variable, x: Variable, axis: int) -> bool:
+    """Return True if `start` is known to be the beginning of the axis."""
+    return bool(scalar_value(start) == 0)
 
 
 def _is_behind(stop: Variable, x: Variable, axis: int) -> bool:
@@ -50,3 +57,15 @@ def _is_behind(stop: Variable, x: Variable, axis: int) -> bool:
         return bool(number >= known)
     node = stop.owner
     return node is not None and node.op == Shape_i(axis) and node.inputs[0] is x
+
+
+def _is_end(start: Variable, x: Variable, axis: int) -> bool:
+    """Return True if `start` is known to be the last place of the axis, or behind it."""
+    known, number = tensor_type_of(x).shape[axis], scalar_value(start)
+    return number == -1 or (known is not None and number is not None and number >= max(known - 1, 0))
+
+
+def _is_before(stop: Variable, x: Variable, axis: int) -> bool:
+    """Return True if `stop` is known to be before the first place, as a number counted from the end."""
+    known, number = tensor_type_of(x).shape[axis], scalar_value(stop)
+    return known is not None and number is not None and bool(number < -known)

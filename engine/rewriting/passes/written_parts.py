@@ -14,7 +14,8 @@ import numpy as np
 from engine import scalar
 from engine.graph import Apply, Constant, FunctionGraph, Variable
 from engine.rewriting.elementwise_pattern import apply_scalar
-from engine.rewriting.passes.slices import are_equal
+from engine.rewriting.index_facts import are_equal
+from engine.rewriting.passes.selected_writes import increment_of_selection
 from engine.rewriting.rewriters import node_rewriter
 from engine.scalar.promotion import FLOATS
 from engine.tensor import AdvancedIncSubtensor, Alloc, DimShuffle, IncSubtensor, Subtensor
@@ -23,9 +24,14 @@ from engine.tensor.matching import dtype_of, operands_of, scalar_value, tensor_t
 from engine.tensor.type import is_data
 
 
-@node_rewriter([IncSubtensor])
+@node_rewriter([IncSubtensor, AdvancedIncSubtensor])
 def local_write_of_write_same_indices(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
-    """x[i].set(a)[i].set(b) -> x[i].set(b); x[i].set(a)[i].inc(b) -> x[i].set(a + b)."""
+    """x[i].set(a)[i].set(b) -> x[i].set(b); x[i].set(a)[i].inc(b) -> x[i].set(a + b).
+
+    Of an index with arrays only the second.
+    """
+    if isinstance(node.op, AdvancedIncSubtensor):
+        return increment_of_selection(fgraph, node)
     op, before = node.op, node.inputs[0].owner
     assert isinstance(op, IncSubtensor)
     if before is None or not isinstance(before.op, IncSubtensor) or before.op.entries != op.entries:

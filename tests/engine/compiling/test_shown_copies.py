@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pickle
+
 import numpy as np
 import pytest
 
@@ -51,3 +53,22 @@ def test_an_old_value_that_is_replaced_needs_no_copy():
     given(value)
     value[:] = 7
     np.testing.assert_array_equal(s.get_value(), np.ones(3))
+
+
+def test_the_graph_of_a_function_is_one_of_its_variables():
+    x, state = pt.vector("x"), engine.shared(np.ones(2))
+    f = engine.function([x], x[1:] * state)
+    assert f.maker.fgraph.inputs == [x, state]
+    again = pickle.loads(pickle.dumps(f))
+    assert again.maker.fgraph.inputs[0] is not x
+    assert again.maker.fgraph.inputs[0].name == "x"
+    assert f.copy().maker.fgraph.inputs[0] is x
+
+
+def test_a_variable_that_something_computes_is_no_input_of_the_graph():
+    x = pt.vector("x")
+    middle = pt.exp(x)
+    f = engine.function([middle], middle * 2)
+    (found,) = f.maker.fgraph.inputs
+    assert found.owner is None
+    assert len(f.maker.fgraph.apply_nodes) == 1

@@ -95,6 +95,7 @@ def test_the_pipeline_is_described_by_plain_values_alone():
     assert [row[0] for row in found] == [
         "inline_graphs",
         "drain_specify_assumptions",
+        "selections",
         "linear_algebra",
         "inline_named_ops",
         "replace_ops",
@@ -205,3 +206,20 @@ def test_final_rewrites_run_when_no_other_applies():
     assert seen == [["cos"]]
     with pytest.raises(ValueError, match="choose one"):
         db.register("both", look, final_rewriter=True, cleanup=True)
+
+
+def test_a_rewrite_of_a_sequence_that_fails_is_told_to_a_callback_and_the_next_one_runs():
+    told, ran = [], []
+    failing = graph_rewriter(lambda fgraph: 1 / 0)
+    db = SequenceDB(failure_callback=lambda error, sequence, rewriter: told.append((error, rewriter)))
+    db.register("failing", failing, "all", position=1)
+    db.register("next", graph_rewriter(lambda fgraph: ran.append(fgraph)), "all", position=2)
+    assert db.__position__ == {"failing": 1, "next": 2}
+    fgraph = FunctionGraph([], [])
+    db.query("+all").rewrite(fgraph)
+    assert [type(error) for error, _ in told] == [ZeroDivisionError]
+    assert told[0][1] is failing
+    assert ran == [fgraph]
+    db.failure_callback = None
+    with pytest.raises(ZeroDivisionError):
+        db.query("+all").rewrite(fgraph)

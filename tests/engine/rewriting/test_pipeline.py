@@ -10,14 +10,17 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+import engine
 import engine.tensor as pt
 from engine import scalar
+from engine.compiling.mode import get_default_mode
 from engine.gradient import grad
 from engine.graph import Constant, FrozenFunctionGraph, FunctionGraph, clone, equal_computations
 from engine.graph.reference import evaluate
 from engine.printing import dprint
 from engine.rewriting import DEFAULT_QUERY, RewriteDatabaseQuery, rewrite_graph, run_pipeline
 from engine.rewriting.pipeline import CANONICALIZE
+from engine.tensor import AdvancedIncSubtensor
 from engine.tensor.elemwise import apply_elemwise
 
 FLOATING = [
@@ -309,3 +312,26 @@ def test_specialize_chooses_rewrites_of_nodes_as_in_pytensor():
     found = rewrite_graph(written, include=("specialize",))
     assert equal_computations([found], [0.5 * pt.log(x)])
     assert equal_computations([rewrite_graph(written, include=("no such tag",))], [written])
+
+
+def test_canonical_forms_alone_are_merged():
+    x = pt.vector("x")
+    found = rewrite_graph(pt.exp(x + 1) * pt.sin(x + 1))
+    assert found.owner.inputs[0].owner.inputs[0] is found.owner.inputs[1].owner.inputs[0]
+    kept = rewrite_graph(pt.exp(x + 1) * pt.sin(x + 1), exclude=("merge",))
+    assert kept.owner.inputs[0].owner.inputs[0] is not kept.owner.inputs[1].owner.inputs[0]
+
+
+def test_named_ops_become_their_graphs_by_the_tags_of_pytensors():
+    x = pt.tensor("x", shape=(2, 3))
+    assert equal_computations([rewrite_graph(pt.join_dims(x))], [pt.reshape(x, (6,))])
+    assert equal_computations([rewrite_graph(pt.split_dims(x, (3, 1), 1))], [x[..., None]])
+    diagonal = rewrite_graph(pt.diag(x[0]), include=("canonicalize", "specialize"))
+    assert isinstance(diagonal.owner.op, AdvancedIncSubtensor)
+    assert rewrite_graph(pt.diag(x[0])).owner.op == pt.diag(x[0]).owner.op
+
+
+def test_fusion_is_left_out_by_pytensors_name():
+    x = pt.vector("x")
+    f = engine.function([x], pt.exp(pt.sin(x)), mode=get_default_mode().excluding("local_elemwise_fusion"))
+    assert [str(node.op) for node in f.maker.fgraph.toposort()] == ["sin", "exp"]

@@ -3,6 +3,7 @@
 import pytest
 
 import engine.tensor as pt
+from engine import scalar
 from engine.rewriting.unification import (
     Asterisk,
     ConstrainedVar,
@@ -12,7 +13,7 @@ from engine.rewriting.unification import (
     match_pattern,
     reify_pattern,
 )
-from engine.tensor.reduction import Sum
+from engine.tensor.reduction import Reduction, Sum
 
 x, y = pt.dvector("x"), pt.dvector("y")
 
@@ -73,3 +74,15 @@ def test_a_constrained_variable_is_a_pattern_variable():
     small = ConstrainedVar(lambda value: value < 1, "tok")
     assert isinstance(small, PatternVar)
     assert small.constraint(0)
+
+
+def test_a_reduction_over_all_axes_has_none_for_them_and_a_scalar_op():
+    x = pt.matrix("x")
+    pattern = convert_strs_to_vars((OpPattern(Reduction, scalar_op="op", axis=None), "x"))
+    found = match_pattern(pattern, pt.sum(x).owner)
+    assert {name.token: value for name, value in found.items()} == {"op": scalar.add, "x": x}
+    assert match_pattern(pattern, pt.sum(x, axis=0).owner) is None
+    assert match_pattern(convert_strs_to_vars((OpPattern(Sum, axis=(0, 1)), "x")), pt.sum(x).owner)
+    kinds = [pt.sum, pt.prod, pt.max, pt.min, pt.all, pt.any]
+    expected = [scalar.add, scalar.mul, scalar.maximum, scalar.minimum, scalar.and_, scalar.or_]
+    assert [kind(x).owner.op.scalar_op for kind in kinds] == expected

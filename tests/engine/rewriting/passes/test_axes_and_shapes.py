@@ -1,7 +1,10 @@
 import numpy as np
 import pytest
 
+import engine
 import engine.tensor as pt
+from engine.graph import equal_computations
+from engine.rewriting import rewrite_graph
 
 X = np.arange(6.0).reshape(2, 3)
 
@@ -152,3 +155,38 @@ def test_a_reshape_of_axes_that_may_have_length_1_stays(rewritten, shape):
     x = pt.dmatrix("x")
     value = X[:1] if shape[0] == 1 else X[:, :1] if shape[0] == -1 else X
     assert rewritten(x, pt.reshape(x, shape)).check_values(value).ops[-1].startswith("Reshape")
+
+
+def test_axes_that_stay_or_are_new_in_place_of_one_element_are_no_reordering():
+    column, row = pt.col("column"), pt.row("row")
+    assert rewrite_graph(column.dimshuffle(0, "x")) is column
+    kept = row.dimshuffle("x", 0, 1)
+    assert equal_computations([rewrite_graph(kept)], [kept])
+    values = [np.ones((3, 1)), np.arange(3.0).reshape(1, 3)]
+    graphs = [column.dimshuffle(0, "x"), row.dimshuffle(1, "x"), row.dimshuffle("x", 1)]
+    found = engine.function([column, row], graphs)(*values)
+    assert [each.shape for each in found] == [(3, 1), (3, 1), (1, 3)]
+
+
+def test_a_number_is_reshaped_by_new_axes():
+    x = pt.scalar("x")
+    assert equal_computations([rewrite_graph(x.reshape((1, -1)))], [x[None, None]])
+    assert engine.function([x], x.reshape((1, -1)))(2.0).tolist() == [[2.0]]
+
+
+def test_axes_of_one_element_in_front_of_a_fill_are_new_axes():
+    x, n = pt.vector("x"), pt.lscalar("n")
+    assert equal_computations([rewrite_graph(pt.alloc(x, 1, n, 3))], [pt.alloc(x, n, 3)[None]])
+    assert equal_computations([rewrite_graph(pt.alloc(1.5, 1, 1))], [pt.constant(np.full((1, 1), 1.5))])
+    f = engine.function([x, n], pt.alloc(x, 1, n, 3))
+    assert f([1.0, 2.0, 3.0], 2).shape == (1, 2, 3)
+    with pytest.raises(ValueError):
+        f([1.0, 2.0], 2)
+
+
+def test_the_only_element_of_an_axis_is_the_rest():
+    row = pt.row("row")
+    assert equal_computations([rewrite_graph(row[0])], [row.dimshuffle(1)])
+    assert equal_computations([rewrite_graph(row[-1, 1:])], [row[:, 1:].dimshuffle(1)])
+    with pytest.raises(IndexError):
+        engine.function([row], row[1])(np.ones((1, 3)))

@@ -1,7 +1,9 @@
 import numpy as np
 import pytest
 
+import engine
 import engine.tensor as pt
+from engine.rewriting import rewrite_graph
 
 X = np.array([0.0, -0.0, 1.5, np.inf, -np.inf, np.nan])
 
@@ -55,3 +57,26 @@ def test_integers_divided_by_one_are_themselves_and_floats_are_rounded_down(rewr
     n, x = pt.lvector("n"), pt.dvector("x")
     assert rewritten(n, n // 1).check_values(np.array([-3, 4])).ops == []
     assert rewritten(x, x // 1).check_values(X[:3]).ops != []
+
+
+@pytest.mark.parametrize("dtype", ["bool", "int8", "uint8", "int64"])
+def test_bits_that_are_all_set_or_none_are_neutral_or_the_result(dtype):
+    x = pt.vector("x", dtype=dtype)
+    full = np.array(True) if dtype == "bool" else np.array(-1).astype(dtype)
+    none = np.zeros((), dtype=dtype)
+    assert rewrite_graph(x & full) is x
+    assert rewrite_graph(none | x) is x
+    graphs = [x & none, x | full, x & full, x | none, pt.bitwise_and(x, np.int16(1)), pt.bitwise_or(x, 1)]
+    value = np.array([0, 1, 1]).astype(dtype)
+    for graph, found in zip(graphs, engine.function([x], graphs)(value), strict=True):
+        expected = engine.function([x], graph, mode="NUMPY")(value)
+        np.testing.assert_array_equal(found, expected)
+        assert found.dtype == expected.dtype
+
+
+def test_a_choice_between_zeros_of_one_sign_is_none():
+    condition = pt.scalar("condition", dtype="bool")
+    zeros = pt.constant(np.int8(0)), pt.constant(np.int64(0))
+    assert rewrite_graph(pt.switch(condition, *zeros)).data == 0
+    signed = pt.switch(condition, 0.0, -0.0)
+    assert np.signbit(engine.function([condition], signed)(False))

@@ -4,7 +4,13 @@ import numpy as np
 import pytest
 
 import engine.tensor as pt
-from engine.graph import Constant
+from engine.graph import Constant, FunctionGraph
+from engine.rewriting import rewrite_graph
+from engine.rewriting.passes.constant_folding import (
+    topo_constant_folding,
+    topo_unconditional_constant_folding,
+)
+from engine.tensor import Alloc
 
 
 def test_what_is_computed_from_constants_alone_becomes_a_constant(rewritten, dtype):
@@ -72,3 +78,18 @@ def test_constant_branches_alone_are_folded(rewritten):
     assert rewritten([], pt.exp(chosen)).check_values().ops == []
     assert rewritten([], chosen + 1.0).check_values().ops == []
     assert rewritten([], 1.0 / chosen).check_values().ops == []
+
+
+def test_a_filled_array_that_is_a_result_is_written_when_it_is_needed():
+    filled = pt.alloc(np.e, 3, 5)
+    fgraph = FunctionGraph([], [filled], clone=False)
+    topo_constant_folding.apply(fgraph)
+    assert fgraph.outputs[0] is filled
+    topo_unconditional_constant_folding.apply(fgraph)
+    np.testing.assert_array_equal(fgraph.outputs[0].data, np.full((3, 5), np.e))
+
+
+def test_a_filled_array_of_which_a_part_is_set_stays():
+    found = rewrite_graph(pt.zeros(4)[:2].set(pt.vector("x")))
+    assert isinstance(found.owner.inputs[0].owner.op, Alloc)
+    assert isinstance(rewrite_graph(pt.zeros(4) + 1.0), Constant)

@@ -8,7 +8,7 @@ from engine.graph import FunctionGraph
 from engine.inner import Composite
 from engine.lowering.statements import scalar_statements
 from engine.rewriting import RewriteDatabaseQuery, run_pipeline
-from engine.rewriting.passes.fusion import MAX_INPUTS, MAX_STATEMENTS
+from engine.rewriting.passes.fusion import MAX_INPUTS, MAX_STATEMENTS, FusionOptimizer
 from engine.tensor import Elemwise
 
 FUSION = RewriteDatabaseQuery(include=["fusion", "merge"])
@@ -202,3 +202,10 @@ def test_fusing_is_not_quadratic():
 
     small, large = (min(seconds(n) for _ in range(3)) for n in (500, 5000))
     assert large < 30 * small
+
+
+def test_applying_the_fusion_tells_how_many_nodes_became_how_many():
+    x = pt.vector("x")
+    fgraph = FunctionGraph([x], [pt.exp(pt.sin(x)), pt.sum(x)])
+    fusion = FusionOptimizer()
+    assert fusion.apply(fgraph) == (fusion, 1, 2)

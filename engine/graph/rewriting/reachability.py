@@ -1,0 +1,15 @@
+"""Which nodes of a graph need which, under PyTensor's path."""
+
+from engine.rewriting.reachability import (
+    ancestor_bitsets,
+    greedy_independent_subset,
+    update_ancestors_after_contraction,
+    update_ancestors_after_contraction_bits,
+)
+
+__all__ = [
+    "ancestor_bitsets",
+    "greedy_independent_subset",
+    "update_ancestors_after_contraction",
+    "update_ancestors_after_contraction_bits",
+]
