@@ -11,6 +11,8 @@ from engine.graph.rewrite_query import RewriteDatabaseQuery
 FAST_RUN = RewriteDatabaseQuery(include=("fast_run",))
 FAST_COMPILE = RewriteDatabaseQuery(include=("fast_compile",))
 NO_REWRITES = RewriteDatabaseQuery(include=())
+OPT_FAST_RUN, OPT_FAST_COMPILE, OPT_NONE = FAST_RUN, FAST_COMPILE, NO_REWRITES
+"""PyTensor's names."""
 
 
 LINKERS = {"numba": "numba", "numpy": "numpy", "py": "numpy"} | dict.fromkeys(

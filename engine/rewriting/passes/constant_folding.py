@@ -28,6 +28,8 @@ from engine.tensor.type import LARGEST_CONSTANT, is_data, tensor_type
 @node_rewriter(None)
 def constant_folding(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
     """f(constants) -> constant, but for a filled array that is a result, or of which a part is changed."""
+    if not all(isinstance(variable, Constant) for variable in node.inputs):
+        return None
     clients = fgraph.clients[node.outputs[0]]
     if isinstance(node.op, Alloc) and any(_needs_new_array(client, place) for client, place in clients):
         return None

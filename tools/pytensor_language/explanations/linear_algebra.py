@@ -43,13 +43,8 @@ EXPLAINED: tuple[ExplainedDifference, ...] = (
     difference(
         f"{_LINALG}test_decomposition.py::test_*_of_diag*alloc_diag*",
         "[id ",
-        "a diagonal matrix is an Op until a function is made, not what is written into zeros; QR keeps "
-        "LAPACK's signs, and singular vectors have none that are 0 (decision 0130)",
-    ),
-    difference(
-        f"{_LINALG}test_decomposition.py::test_lu_factor_of_diag",
-        "[id ",
-        "a diagonal matrix is an Op until a function is made, not what is written into zeros",
+        "QR keeps LAPACK's signs, singular vectors have none that are 0, and rewrites leave complex numbers as "
+        "they are (decision 0130)",
     ),
     difference(
         f"{_LINALG}test_decomposition.py::test_qr_of_diag*eye_mul_r*",
@@ -99,11 +94,6 @@ EXPLAINED: tuple[ExplainedDifference, ...] = (
         "[id ",
         "PyTensor's form is wrong for a matrix that is not positive definite, and loses the sign of "
         "exchanged rows (decision 0130)",
-    ),
-    difference(
-        f"{_LINALG}test_summary.py::test_det_of_factorized_matrix_special_cases*",
-        "1.0",
-        "constants are folded by the rewrites of canonical forms, which it leaves out",
     ),
     difference(
         f"{_LINALG}test_summary.py::test_det_of_inv",

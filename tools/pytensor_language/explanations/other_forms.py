@@ -21,9 +21,9 @@ FUSION = "loops are fused by other rules, and their order is another"
 SPELLED = "the result is the same numbers in another form"
 SWITCHED = "a branch that is computed by one more operation would cost more than a choice"
 INTEGERS = "functions of integers are computed as float64 from the start: their arguments are casts"
-NOT_MOVED = "an index with arrays stays where it is: it may select more than there is (decision 0139)"
+NOT_MOVED = "an index with arrays moves where every check stays, and it selects no more (decision 0192)"
 CHAINED = "an index with several arrays or a mask is a gather of rows before rewrites see it (decision 0138)"
-UNIQUE = "nothing is known of the elements of an index when a graph is rewritten"
+DIVIDED = "a sum or product of quotients is one loop"
 CHECKED = "the lengths that it would no longer check are checked (decision 0139)"
 NAMED = (
     "an Op that its own graph replaces is replaced before, and not by a rewrite of these sets (decision 0137)"
@@ -56,10 +56,8 @@ FORMS: dict[str, tuple[str, ...]] = {
         "test_subtensor.py::TestSubtensorAllocRewrites::test_incsubtensor_x_zeros",
         "test_subtensor.py::test_local_useless_inc_subtensor_increment_zeros",
         "test_subtensor_lift.py::TestSubtensorOfAlloc::test_basic_subtensor",
-        "test_subtensor_lift.py::TestSubtensorOfAlloc::test_index_on_broadcast_val_dim",
         "test_subtensor_lift.py::TestExtractDiagLiftPass::test_extract_diag_of_alloc_*",
         "test_subtensor_lift.py::TestExtractDiagLiftPass::test_extract_diag_of_eye_*",
-        "test_shape.py::TestLocalReshapeToDimshuffle::test_squeeze_of_alloc",
         "test_shape.py::test_implicit_broadcasting_via_repeat",
     ),
     SIGN: (
@@ -105,15 +103,12 @@ FORMS: dict[str, tuple[str, ...]] = {
         "test_math.py::TestAlgebraicCanonizer::test_mul_div_cases",
         "test_math.py::TestLocalUselessElemwiseComparison::*",
         "test_basic.py::TestUselessElemwise::*",
-        "test_basic.py::TestLocalUselessSwitch::test_left_is_right_constant",
         "test_basic.py::test_local_flatten_lift*",
         "test_basic.py::TestLiftTransposeThroughDot::*",
         "test_basic.py::test_local_join_empty",
-        "test_basic.py::test_printing",
         "test_shape.py::TestLocalUselessReshape::test_all_but_one_match",
         "test_shape.py::TestLocalReshapeToDimshuffle::*",
         "test_shape.py::test_expand_dims_squeeze_reshape_fusion",
-        "test_subtensor.py::TestUselessSlice::*",
         "test_subtensor.py::test_local_convert_negative_indices",
         "test_subtensor.py::test_local_uint_constant_indices",
         "test_subtensor_lift.py::TestLocalSubtensorMakeVector::*",
@@ -121,7 +116,6 @@ FORMS: dict[str, tuple[str, ...]] = {
         "test_subtensor_lift.py::TestExtractDiagLiftPass::test_extract_diag_of_write",
         "test_subtensor_lift.py::TestDiagOfDot::*",
         "test_elemwise.py::test_local_useless_expand_dims_in_reshape",
-        "test_elemwise.py::test_local_useless_dimshuffle_makevector",
         "test_math.py::test_local_dot_to_mul?False-*",
         "test_math.py::TestDotDiagToElemwise::*alloc_diag?",
     ),
@@ -132,13 +126,10 @@ FORMS: dict[str, tuple[str, ...]] = {
     ),
     NOT_MOVED: (
         "test_subtensor_lift.py::TestLocalSubtensorOfBatchDims::test_*adv*",
-        "test_subtensor_lift.py::TestLocalSubtensorOfBatchDims::test_broadcast_dim_does_not_block_lift",
         "test_subtensor_lift.py::TestSubtensorOfAlloc::test_*adv*",
         "test_subtensor_lift.py::TestAdvancedSubtensorOfDot::*",
-        "test_subtensor_lift.py::test_local_subtensor_of_adv_subtensor*",
     ),
     CHAINED: (
-        "test_subtensor.py::TestLocalUselessSubtensor::*",
         "test_subtensor.py::TestSubtensorIncSubtensor::test_inplace*",
         "test_subtensor.py::TestSubtensorIncSubtensor::test_fewer_dims",
         "test_subtensor.py::TestSubtensorIncSubtensor::test_broadcasted",
@@ -150,11 +141,7 @@ FORMS: dict[str, tuple[str, ...]] = {
         "test_subtensor.py::test_local_IncSubtensor_serialize",
         "test_subtensor.py::TestArangeRewrites::*",
     ),
-    UNIQUE: (
-        "test_subtensor.py::TestReadOfWriteSameIndices::test_inc_*",
-        "test_subtensor.py::TestWriteOfWriteSameIndices::test_inc_of_set_advanced*",
-        "test_subtensor_lift.py::TestLocalSubtensorOfBatchDims::test_*unique*",
-    ),
+    DIVIDED: ("test_math.py::TestLocalSumProd::test_local_*_of_div",),
     CHECKED: (
         "test_shape.py::test_local_Shape_of_SpecifyShape*",
         "test_shape.py::test_local_specify_shape_alloc",
