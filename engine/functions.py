@@ -72,7 +72,13 @@ def function(
     explicit = [each.variable for each in given]
     found = Expressions(explicit, expressions, updates, givens, no_default_updates, rebuild_strict)
     shared = found.shared
+<<<<<<< ours
     graph = _frozen(found, explicit, on_unused_input or "raise")
+=======
+    variables, results = [*explicit, *shared], [*found.outputs, *found.updates.values()]
+    graph = FrozenFunctionGraph.from_io(variables, results, replace_op=with_copies)
+    _check_unused(graph, explicit, on_unused_input or "raise")
+>>>>>>> theirs
     label = name or "function"
     interface = Interface(
         types=tuple(variable.type for variable in [*given, *shared]),
@@ -83,7 +89,6 @@ def function(
     compiled = compile_function(FunctionRequest(graph, interface, get_mode(mode), label))
     represented = {k: v.type for k, v in enumerate(wanted) if isinstance(v.type, RepresentedType)}
     is_list = not isinstance(outputs, Variable)
-    variables = [*explicit, *shared]
     return Function(compiled, given, shared, name, is_list, keys, represented, trust_input, variables)
 
 

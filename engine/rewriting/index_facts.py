@@ -1,5 +1,5 @@
-"""What is known of an index with arrays before the function runs: which axes it indexes by what, whether it
-selects an element twice, and whether it selects more than there is.
+"""Facts of an index with arrays that are known before the function runs: which axes it indexes by what,
+whether it selects an element twice, and whether it selects more than there is.
 
 Data is never read: nothing is known of a constant of more than 32 elements but its shape.
 """

@@ -127,8 +127,8 @@ DEFAULT_QUERY = RewriteDatabaseQuery(include=("fast_run",))
 """All rewrites: the default for compiled functions."""
 
 
-def _registered() -> SequenceDB:
-    """Return the database of all rewrites of the engine, by name and by the tags below."""
+def _canonical_forms() -> EquilibriumDB:
+    """Return the database of rewrites of nodes, by name and by PyTensor's tags."""
     canonicalize = EquilibriumDB("canonicalize")
     canonicalize.register(
         local_replace_op.name, local_replace_op, "fast_run", "fast_compile", use_db_name_as_tag=False
@@ -149,6 +149,12 @@ def _registered() -> SequenceDB:
         tags = ("fast_run", "fast_compile", tag, "specialize")  # what PyTensor specializes, runs here at once
         for rewriter in rewriters:
             canonicalize.register(rewriter.name, rewriter, *tags, use_db_name_as_tag=False)
+    return canonicalize
+
+
+def _registered() -> SequenceDB:
+    """Return the database of all rewrites of the engine, by name and by the tags below."""
+    canonicalize = _canonical_forms()
     database = SequenceDB("optdb")
     database.register("inline_graphs", InlineGraphs(), "fast_run", "fast_compile", position=-4)
     drain = DrainSpecifyAssumptions()

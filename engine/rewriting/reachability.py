@@ -1,4 +1,4 @@
-"""Which nodes of a graph need which: a bit for each node, and a set of bits for its ancestors.
+"""Ancestors of the nodes of a graph: a bit for each node, and a set of bits for those that it needs.
 
 The sets answer for many groups of nodes whether they may be merged into one node without a cycle.
 """

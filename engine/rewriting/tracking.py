@@ -31,7 +31,7 @@ class OpToRewriterTracker:
                 self.untracked_rewrites.append(rw)
 
     def get_trackers(self, op: Op) -> list[NodeRewriter]:
-        """Return the rewrites for `op`: those for its class and the ones above it, for itself, and for all."""
+        """Return the rewrites for `op`: those for its class and the ones above, for itself, and for all."""
         by_type = [rw for kind in type(op).__mro__ for rw in self.tracked_types.get(kind, ())]
         own = self.tracked_instances.get(op, [])
         return [*by_type, *own, *[rw for rw in self.untracked_rewrites if is_tracked(rw, op)]]

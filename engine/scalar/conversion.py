@@ -36,8 +36,8 @@ class Second(ScalarOp):
 
 
 class Cast(ScalarOp):
-    """`a` as `dtype`, a name or a ScalarType. Floats are truncated to integers; the result of one out of range
-    depends on the CPU.
+    """`a` as `dtype`, a name or a ScalarType. Floats are truncated to integers; the result of one out of
+    range depends on the CPU.
 
     Raises TypeError for a complex number that is to become a real one.
     """

@@ -1,4 +1,4 @@
-"""Which nodes of a graph need which, under PyTensor's path."""
+"""Ancestors of the nodes of a graph, under PyTensor's path."""
 
 from engine.rewriting.reachability import (
     ancestor_bitsets,

@@ -1,7 +1,7 @@
 """Selections by index arrays, of filled arrays and of products: what is selected is computed, not the whole.
 
-Like PyTensor's rewrites. An index moves only where the selection is known to be no larger than what it selects
-from, and where every check of an index or a length that the whole makes is still made.
+Like PyTensor's rewrites. An index moves only where the selection is known to be no larger than what it
+selects from, and where every check of an index or a length that the whole makes is still made.
 """
 
 from __future__ import annotations
@@ -134,8 +134,8 @@ def _of_value(value: Variable, axis: int, index: Index) -> Index | None:
 def _with_axes(part: Any, inside: Sequence[Index | None], indices: Sequence[Index], count: int) -> Any:
     """Return `part` with the axes of what `indices` select of a whole, of which the arrays give `count`.
 
-    For each axis of the whole, `inside` is the index that was taken of the value, or None for an axis that the
-    value does not have. Where the part lacks an axis, it gets one of length 1.
+    For each axis of the whole, `inside` is the index that was taken of the value, or None for an axis that
+    the value does not have. Where the part lacks an axis, it gets one of length 1.
     """
     taken = [index for index in inside if index is not None]
     together = len(joint_shape(taken))
@@ -191,10 +191,11 @@ def local_advanced_subtensor_of_dot(fgraph: FunctionGraph, node: Apply) -> list[
 @node_rewriter([Subtensor])
 def local_subtensor_of_adv_subtensor(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
     """x[:, i][:k] -> x[:k][:, i], for the axes in front of those that arrays index."""
-    source = only_user(fgraph, node)
+    source, op = only_user(fgraph, node), node.op
+    assert isinstance(op, Subtensor)
     if source is None or not isinstance(source.op, AdvancedSubtensor):
         return None
-    inside, outside = _selected_by(source), indices_of(node.inputs[0], node.op.entries, node.inputs[1:])  # type: ignore[attr-defined]
+    inside, outside = _selected_by(source), indices_of(node.inputs[0], op.entries, node.inputs[1:])
     if inside is None or outside is None:
         return None
     first = integers_in(inside)[0]

@@ -1,7 +1,7 @@
-"""What index arrays change and select, where it is known that they select no element twice.
+"""Changes by index arrays that are known to select no element twice.
 
-Then a part that was added to is the old part and what was added, a part that is set and added to is set to the
-sum, and a part that is set to itself and more is added to. Every check of an index and of a length stays.
+Then a part that was added to is the old part and what was added, a part that is set and added to is set to
+the sum, and a part that is set to itself and more is added to. Every check of an index and of a length stays.
 """
 
 from __future__ import annotations

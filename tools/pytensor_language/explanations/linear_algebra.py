@@ -43,8 +43,8 @@ EXPLAINED: tuple[ExplainedDifference, ...] = (
     difference(
         f"{_LINALG}test_decomposition.py::test_*_of_diag*alloc_diag*",
         "[id ",
-        "QR keeps LAPACK's signs, singular vectors have none that are 0, and rewrites leave complex numbers as "
-        "they are (decision 0130)",
+        "QR keeps LAPACK's signs, singular vectors have none that are 0, and rewrites leave complex numbers "
+        "as they are (decision 0130)",
     ),
     difference(
         f"{_LINALG}test_decomposition.py::test_qr_of_diag*eye_mul_r*",
