@@ -72,13 +72,8 @@ def function(
     explicit = [each.variable for each in given]
     found = Expressions(explicit, expressions, updates, givens, no_default_updates, rebuild_strict)
     shared = found.shared
-<<<<<<< ours
+    variables = [*explicit, *shared]
     graph = _frozen(found, explicit, on_unused_input or "raise")
-=======
-    variables, results = [*explicit, *shared], [*found.outputs, *found.updates.values()]
-    graph = FrozenFunctionGraph.from_io(variables, results, replace_op=with_copies)
-    _check_unused(graph, explicit, on_unused_input or "raise")
->>>>>>> theirs
     label = name or "function"
     interface = Interface(
         types=tuple(variable.type for variable in [*given, *shared]),

@@ -93,11 +93,7 @@ def local_alloc_sink_dimshuffle(fgraph: FunctionGraph, node: Apply) -> list[Vari
         count += 1
     if not count:
         return None
-<<<<<<< ours
-    inner: Any = dimshuffle(value, range(count, len(lengths)))
-=======
     inner: Variable = dimshuffle(value, range(count, len(lengths)))
->>>>>>> theirs
     if count < len(lengths):
         inner = Alloc().make_node(inner, *lengths[count:]).outputs[0]
     result = dimshuffle(inner, ["x"] * count + list(range(len(lengths) - count)))
