@@ -11,7 +11,7 @@ EXPLAINED: tuple[ExplainedDifference, ...] = (
     difference(
         "tests/tensor/test_subtensor.py::test_pprint_*Subtensor*",
         "",
-        "a slice is written in its shortest form, and a value that is repeated as such",
+        "a value that is repeated is written as such",
     ),
     difference(
         "tests/tensor/test_subtensor.py::test_basic_shape", "array(", "a shape of a vector has constants"

@@ -116,24 +116,9 @@ EXPLAINED: tuple[ExplainedDifference, ...] = (
         "singular values have a gradient, whatever the form of their vectors",
     ),
     difference(
-        "tests/tensor/linalg/test_decomposition/test_qr.py::test_qr_grad*shape=(6, 3)*mode=full*",
-        "must be square",
-        "both refuse this gradient, with errors of different classes",
-    ),
-    difference(
-        "tests/tensor/linalg/test_decomposition/test_qr.py::test_qr_grad*mode=raw*",
-        "Taking a gradient",
-        "both refuse this gradient, with errors of different classes",
-    ),
-    difference(
         "tests/tensor/linalg/test_decomposition/test_cholesky.py::test_cholesky_*indef",
         "DID NOT WARN",
         "the engine's cholesky has on_error, which is not deprecated",
-    ),
-    difference(
-        "tests/tensor/linalg/test_deprecation_shim.py::*",
-        "DID NOT",
-        "the engine has no names of PyTensor's earlier releases",
     ),
     difference(
         "tests/tensor/linalg/test_doc_api.py::*",
@@ -159,11 +144,6 @@ EXPLAINED: tuple[ExplainedDifference, ...] = (
         "tests/tensor/linalg/test_solvers/test_lstsq.py::TestLstsq::test_wrong_*",
         "Applying Lstsq",
         "the engine refuses wrong ranks when the graph is built",
-    ),
-    difference(
-        "tests/tensor/linalg/test_summary.py::test_det_non_square_raises",
-        "must be square",
-        "the message is the engine's",
     ),
     difference(
         "tests/tensor/linalg/test_summary.py::test_trace",
