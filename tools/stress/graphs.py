@@ -75,7 +75,7 @@ DIGITS = 1e-10
 RIGHT = 1e-8
 """The largest relative error of a number that is right, for one that is not finite or far away."""
 ROUNDINGS = 8
-DISTANCES = tuple(10.0 ** -(14 - place) for place in range(12))
+DISTANCES = tuple(10.0**-place for place in range(14, 0, -1))
 """Of the points that tell luck. Next to a point, an expression may be rounded in the same way everywhere."""
 SEVERAL = 4
 """The number of roundings in an operation."""
