@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 from engine.graph.variables import Variable
-from engine.scalar import arithmetic, comparison, exponential
+from engine.scalar import arithmetic, comparison, conversion, exponential
 from engine.scalar.op import ScalarOp
 from engine.tensor.elemwise import DimShuffle, Elemwise, elemwise
 from engine.tensor.matching import DEEPEST, dtype_of, is_alike, operands_of, scalar_value
@@ -132,6 +132,7 @@ def is_number(v: Any, holds: Callable[[float], bool]) -> bool:
     return value is not None and bool(holds(value))
 
 
+_FILL = elemwise(conversion.second)
 _MAXIMUM, _WHERE = elemwise(comparison.maximum), elemwise(comparison.where)
 _FURTHEST = 4
 """The largest number of operations between the maximum and its subtraction."""
@@ -143,8 +144,12 @@ Order = tuple[int | str, ...]
 
 
 def exponent_of(v: Variable) -> Any:
-    """Return x if `v` is exp(x) in the dtype of x; otherwise None."""
-    operands = operands_of(v, exponential.exp)
+    """Return x if `v` is exp(x) in the dtype of x, or that repeated or with other axes; otherwise None."""
+    node, operands = v.owner, operands_of(v, exponential.exp)
+    if node is not None and (isinstance(node.op, DimShuffle) or node.op == _FILL):
+        *template, power = node.inputs
+        x = exponent_of(power)
+        return None if x is None else node.op.make_node(*template, x).outputs[0]
     return operands[0] if operands is not None and dtype_of(operands[0]) == dtype_of(v) else None
 
 

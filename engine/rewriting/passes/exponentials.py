@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from engine.gradient.stable_forms import stable_form
 from engine.graph import Apply, FunctionGraph
-from engine.scalar import add, log, log1p, sub, true_div
-from engine.tensor.elemwise import elemwise
+from engine.scalar import add, log, log1p, second, sub, true_div
+from engine.tensor.elemwise import DimShuffle, elemwise
 from engine.tensor.matching import DEEPEST, scalar_value
 
 
@@ -15,7 +15,7 @@ def is_read_as_exponential(fgraph: FunctionGraph, node: Apply, steps: int = DEEP
     for client, place in fgraph.clients[node.outputs[0]] if steps else ():
         if steps == DEEPEST and _cancels_one(client, place):
             return True
-        if client.op == elemwise(add):
+        if client.op in _BETWEEN or isinstance(client.op, DimShuffle):
             if is_read_as_exponential(fgraph, client, steps - 1):
                 return True
         elif client.op in _READERS and stable_form(client) is not None:
@@ -31,4 +31,5 @@ def _cancels_one(client: Apply, place: int) -> bool:
     return scalar_value(client.inputs[1 - place]) == (1 if client.op == elemwise(sub) else -1)
 
 
+_BETWEEN = (elemwise(add), elemwise(second))
 _READERS = (elemwise(log), elemwise(log1p), elemwise(true_div))

@@ -267,6 +267,25 @@ def test_exponents_less_their_largest_stay_as_they_are_written(largest):
     assert stable_form(pt.log(pt.exp(x - m) + pt.exp(y - m)).owner) is None
 
 
+@pytest.mark.parametrize(
+    "repeated", [lambda s, x: s, lambda s, x: pt.second(x, s)], ids=["broadcast", "filled"]
+)
+def test_sums_of_exponentials_of_a_number_and_a_vector_are_as_stable_as_those_of_vectors(repeated):
+    s, x = pt.dscalar("s"), pt.dvector("x")
+    for power, due in ((pt.exp(s), 900.0), (pt.exp(pt.log1p(pt.sqr(s))), np.log1p(900.0**2))):
+        power = repeated(power, x)
+        total = power + pt.exp(x)
+        outputs = [pt.log(total), power / total, pt.exp(x) / total]
+        slopes = [grad(pt.sum(output), [s, x]) for output in outputs]
+        f = engine.function([s, x], [*outputs, *slopes[0], *slopes[1], *slopes[2]], mode=REWRITTEN)
+        points = np.array([1.0, 800.0, 1000.0])
+        logarithm, share, rest, *others = f(900.0, points)
+        np.testing.assert_allclose(logarithm, np.logaddexp(due, points), rtol=1e-14)
+        np.testing.assert_allclose(share, sp.expit(due - points), rtol=1e-12)
+        np.testing.assert_allclose(rest, sp.expit(points - due), rtol=1e-12)
+        assert all(np.all(np.isfinite(slope)) for slope in others)
+
+
 def test_a_mask_by_multiplication_hides_what_is_not_finite():
     x = pt.dvector("x")
     masked = pt.switch(x > 0, 1.0, 0.0)
