@@ -101,7 +101,7 @@ def _parameter_slope(name: str, index: int) -> Callable[..., Any] | None:
 
 
 _FAR_FOR_ERFCX = 10.0
-"""From here on the terms of the slope of erfcx lose two digits and more, and a dozen of its series suffice."""
+"""From here on the terms of the slope of erfcx lose two digits and more; a dozen of its series suffice."""
 
 _TERMS_OF_ERFCX = 11
 

@@ -5,15 +5,15 @@ and exact numbers.
 
 A round compiles EXPRESSIONS expressions of about 30 Ops and their derivatives at once, and computes them
 at five points. Exact numbers judge: balls of as many bits as they need, if python-flint is installed, and
-numbers of 4,000 bits otherwise, which take twenty times as long. Where the engine's number is not theirs to
-1e-10 of it, the numpy backend computes the expression too, on the graph as it was written, and PyTensor (if it
-is installed) where the number is not finite, and of a share of the expressions where it is: a fault is a number
-that one of them computes right, and the engine's rewritten graph does not. Some rounds are fused and compiled,
-too. A later run goes on with `--seed` and `--first`.
+numbers of 4,000 bits otherwise, which take twenty times as long. Where the engine's number is not theirs
+to 1e-10 of it, the numpy backend computes the expression too, on the graph as it was written. PyTensor (if
+it is installed) computes it where the number is not finite, and for a share of the expressions where it is. A
+fault is a number that one of them computes right, and the engine's rewritten graph does not. Some rounds
+are fused and compiled, too. A later run goes on with `--seed` and `--first`.
 
 A number that only PyTensor computes right is explained (printed, and no fault) if its error is what rounding
 the value and the derivatives of each operation to doubles makes of exact numbers. There terms cancel in
-PyTensor's algebra: in exp(x) / (exp(x) + exp(log(exp(x)))), whose derivative is a difference of equal numbers.
+PyTensor's algebra: in exp(x) / (exp(x) + exp(log(exp(x)))), whose derivative is a difference of equals.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ EXPRESSIONS = 16
 COMPILED = 1 / 64
 """The share of rounds that are fused and compiled, too."""
 ALONE = 0.25
-"""The share of rounds that compile the values without the derivatives, too: rewrites look at who needs a variable."""
+"""The share of rounds that compile the values alone, too: rewrites look at who needs a variable."""
 ASKED = 0.25
 """The share of expressions of which PyTensor computes finite numbers, too."""
 # Fused nodes compute the same numbers; fusing them takes a third of a round.
@@ -186,7 +186,7 @@ class Doubt(NamedTuple):
 def _doubts(
     expressions: list[Expression], points: list[list[np.ndarray]], functions: list[tuple[Any, range]]
 ) -> Iterator[Doubt]:
-    """Yield the results that are not exact to DIGITS, of functions in these modes of results by these numbers."""
+    """Yield the results that are not exact to DIGITS, of functions in modes of results by their numbers."""
     count = len(points[0])
     ours = [
         (_function(engine, ENGINE, expressions, numbers, mode, count), numbers) for mode, numbers in functions
@@ -202,7 +202,7 @@ def _doubts(
 
 
 class Rivals:
-    """Functions of one result of an expression, as it is written and by PyTensor, made when they are needed."""
+    """Functions of one result of an expression, as it is written and by PyTensor, made when needed."""
 
     def __init__(self, expressions: list[Expression], count: int) -> None:
         self._expressions, self._count = expressions, count

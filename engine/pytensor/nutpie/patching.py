@@ -37,9 +37,9 @@ _KNOWN = {
 def patch() -> None:
     """Have nutpie compile PyMC models on the engine while "ENGINE" is PyTensor's default mode.
 
-    `pm.sample` takes nutpie then as it does in the mode "NUMBA", and initial points come from the store, too. Modules that are not imported yet are
-    patched when they are. A nutpie, or a PyMC, that is not as it is known stays as it is, with a warning. A
-    second call changes nothing.
+    `pm.sample` takes nutpie then as it does in the mode "NUMBA", and initial points come from the store, too.
+    Modules that are not imported yet are patched when they are. A nutpie, or a PyMC, that is not as it is
+    known stays as it is, with a warning. A second call changes nothing.
     """
     _PATCHES.apply()
 

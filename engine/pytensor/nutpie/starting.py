@@ -1,4 +1,4 @@
-"""What PyMC and nutpie compute once, before a sampler starts: initial points and shapes, on the engine.
+"""Initial points and shapes, which PyMC and nutpie compute once before a sampler starts, on the engine.
 
 Both ask for PyTensor's mode FAST_COMPILE, because compiling would take longer than what is computed. A
 function from the store takes less than that mode does: nothing is rewritten, and PyTensor's Python linker,

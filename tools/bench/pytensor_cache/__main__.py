@@ -4,9 +4,9 @@ Run as `python tools/bench/pytensor_cache` in an environment with PyTensor and P
 engine are measured, with `--adapter` the adapter, too. First all modules are compiled to bytecode, and
 imported in a process that does not count. Each model is then compiled cold, once in each way, on caches that
 are kept for the run; then fresh processes of all ways take turns. The whole takes ten minutes on a quiet
-machine, half as much again with the adapter. Compared is `pytensor.function` and the first call together, by the clock and
-in seconds of the processor, the median over rounds of the ratio within a round; and a call after
-that, the least of all rounds. What PyTensor imports in order to compile is in its time, as it is in
+machine, half as much again with the adapter. Compared is `pytensor.function` and the first call together, by
+the clock and in seconds of the processor, the median over rounds of the ratio within a round; and a call
+after that, the least of all rounds. What PyTensor imports in order to compile is in its time, as it is in
 its users'; the ratio without it is shown too. What installing the adapter takes is in its time.
 
 Prints a table for each, or JSON. `--check` fails (exit code 1) where a budget is missed, or where the
@@ -52,7 +52,7 @@ SAMPLERS = ("pm.sample", "pm.sample-nutpie")
 WAYS = ("pytensor", "engine")
 ADAPTER = "cachegraph"
 IMPORTED = ("pymc", "nutpie", "pytensor.link.numba.dispatch")
-"""What a first process imports, so that bytecode is there and files are in memory."""
+"""A first process imports these, so that bytecode is there and files are in memory."""
 LARGE_NODES, LARGE_RATIO, RATIO = 500, 1 / 5, 1.0
 ENGINE_NODES, ENGINE_MEANS = 300, {"cold": 1 / 10, "call": 0.7}
 SAMPLER_RATIOS = {"warm": 1 / 4}
