@@ -235,16 +235,19 @@ class _InputView:
         self._dtype = np.dtype(row.dtype)
 
     def array(self, registers: Registers) -> np.ndarray[Any, Any]:
-        """Return the array where it lies."""
+        """Return the array where it lies; one without elements lies nowhere, which numpy 2.1 refuses."""
         _, pointer, dims, strides = self._row
         size = self._dtype.itemsize
+        shape = tuple([registers[dim] for dim in dims])
+        if 0 in shape:
+            return np.empty(shape, self._dtype)
         return np.asarray(
             _ArrayInterface(
                 {
                     "version": 3,
                     "typestr": self._dtype.str,
                     "data": (registers[pointer], True),
-                    "shape": tuple([registers[dim] for dim in dims]),
+                    "shape": shape,
                     "strides": None if strides is None else tuple([size * registers[s] for s in strides]),
                 }
             )
