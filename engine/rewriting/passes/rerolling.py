@@ -18,7 +18,7 @@ from cachegraph.named_tuples import NamedTuple
 from engine.graph import Apply, FrozenFunctionGraph, FunctionGraph, Variable, rebuild
 from engine.inner.scan import Scan
 from engine.inner.scan_building import ScanBuilder, State
-from engine.rewriting.equal_nodes import Chain, chains_of
+from engine.rewriting.chains import Chain, chains_of
 from engine.rewriting.passes.shapes import equal_axes, length_elsewhere
 from engine.rewriting.rewriters import GraphRewriter, RewriteReport
 from engine.scalar import add
