@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from engine.lowering.kernels.building import KernelBuilder, constant
 from engine.lowering.kernels.nest import end_of
-from engine.lowering.kernels.reduce import neutral_element
+from engine.lowering.kernels.reduction_nest import neutral_element
 from engine.lowering.loops import (
     Address,
     Array,

@@ -16,7 +16,8 @@ from msgspec import Struct
 from engine.lowering.kernels.building import KernelBuilder, constant
 from engine.lowering.kernels.elementwise import elementwise
 from engine.lowering.kernels.nest import Axis, Fused, NestOperand, contiguous_terms, declare, end_of
-from engine.lowering.kernels.reduce import BLOCK, OPERATIONS, neutral_element
+from engine.lowering.kernels.reduction_nest import OPERATIONS, neutral_element
+from engine.lowering.kernels.row_reduction import BLOCK
 from engine.lowering.loops import (
     Array,
     Carried,

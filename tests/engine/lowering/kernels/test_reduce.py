@@ -6,8 +6,10 @@ from itertools import combinations, product
 import numpy as np
 import pytest
 
+from engine.lowering.kernels.column_reduction import TILE, TOGETHER
 from engine.lowering.kernels.nest import NestOperand
-from engine.lowering.kernels.reduce import BLOCK, PART, PARTS, TILE, TOGETHER, reduction
+from engine.lowering.kernels.reduce import reduction
+from engine.lowering.kernels.row_reduction import BLOCK, PART, PARTS, ROW_PART
 from engine.lowering.loops import Loop, walk
 from engine.lowering.statements import Statement
 from engine.runtime.errors import InvalidKernel
@@ -43,9 +45,30 @@ def reduced(run, kernel, inputs, shape, axes, dtype):
 SHAPES = {
     0: [()],
     1: [(0,), (1,), (7,), (BLOCK + 13,), (PARTS * PART + 13,)],
-    2: [(3, 5), (0, 4), (4, 0), (9, TILE + 3), (300, 17)],
+    2: [(3, 5), (0, 4), (4, 0), (9, TILE + 3), (300, 17), (6, 2 * ROW_PART + 3)],
 }
 SHAPES[3] = [(2, 3, 4), (5, 0, 2), (1, 1, 1), (3, 20, 11)]
+
+
+@pytest.mark.parametrize("length", [ROW_PART - 1, ROW_PART, 3 * ROW_PART + 90])
+@pytest.mark.parametrize("rows", [1, PARTS - 1, PARTS, PARTS + 1, 3 * PARTS])
+def test_long_rows_are_summed_each_for_itself(run, rows, length):
+    """Every element is a power of two, or a NaN, so sums in any order are exact."""
+    kernel = simple("sum", "float32", 2, (1,), "float64", "float32")
+    x = np.exp2(np.random.default_rng(2).integers(0, 6, size=(rows, length))).astype(np.float32)
+    x[rows // 2, length // 3] = np.nan
+    status, found = reduced(run, kernel, [x], x.shape, (1,), "float32")
+    assert status == OK
+    np.testing.assert_array_equal(found, x.sum(axis=1, dtype=np.float64).astype(np.float32))
+
+
+@pytest.mark.parametrize("rest", [0, 1, BLOCK, PART])
+def test_every_element_of_a_long_array_is_summed_once(run, rest):
+    kernel = simple("sum", "float32", 1, (0,), "float64", "float64")
+    length = 2 * PARTS * PART + rest
+    x = np.random.default_rng(3).integers(0, 1000, size=length).astype(np.float32)
+    status, found = reduced(run, kernel, [x], x.shape, (0,), "float64")
+    assert (status, found) == (OK, x.sum(dtype=np.float64))
 
 
 @pytest.mark.parametrize(("rank", "axes"), AXES)
