@@ -51,13 +51,13 @@ class ElementwisePattern(NodeRewriter):
 
 def _match(pattern: Pattern, variable: Variable, dtype: str, bindings: Bindings) -> Bindings | None:
     """Return `bindings` extended by the variables of `pattern` in `variable`; None without a match."""
+    if not isinstance(pattern, tuple | str):  # a number is converted without rounding
+        return bindings if scalar_value(variable) == pattern else None
     if dtype_of(variable) != dtype:
         return None
     if isinstance(pattern, str):
         known = bindings.get(pattern, variable)
         return {**bindings, pattern: variable} if known is variable else None
-    if not isinstance(pattern, tuple):
-        return bindings if scalar_value(variable) == pattern else None
     operands = operands_of(variable, pattern[0])
     if operands is None:
         return None

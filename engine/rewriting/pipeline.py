@@ -65,6 +65,7 @@ CANONICALIZE: tuple[NodeRewriter, ...] = (
     checks.local_specify_shape_known,
     checks.local_merge_consecutive_specify_shape,
     checks.local_lift_specify_shape_elemwise,
+    checks.local_lift_specify_shape_inc_subtensor,
     constant_folding,
     shapes.local_shape_i,
     shapes.local_subtensor_make_vector,
@@ -74,6 +75,7 @@ CANONICALIZE: tuple[NodeRewriter, ...] = (
     axes.local_dimshuffle,
     axes.local_useless_reshape,
     axes.local_reshape_of_reshape,
+    axes.local_reshape_lift,
     axes.local_reshape_to_dimshuffle,
     axes.local_alloc_sink_dimshuffle,
     axes.local_useless_subtensor,
@@ -182,6 +184,8 @@ def _registered() -> SequenceDB:
     database.register("recompute_for_reductions", RecomputeForReductions(), "fast_run", position=48)
     as_in_pytensor = ("elemwise_fusion", "local_elemwise_fusion")
     database.register("fusion", FusionOptimizer(), "fast_run", *as_in_pytensor, position=49)
+    filled = repeated_values.FILL_INPUTS
+    database.register(filled.name, filled, "fast_run", position=49.5)
     for inplace in INPLACE:
         database.register(inplace.name, inplace, "fast_run", "inplace", position=50.1)
     database.seal()

@@ -51,7 +51,8 @@ LONGEST_RANGE = _MOST_BYTES // 8
 
 
 class Alloc(Op):
-    """A tensor filled with a value. Inputs: the value, then the result's lengths (0-d int64).
+    """A tensor filled with a value. Inputs: the value, then the result's lengths (0-d int64), or one sequence
+    or vector of them.
 
     The value has as many axes as the result; its axes of static length 1 are repeated. Raises
     ValueError for a negative length, a value that does not fit, and a result larger than any array can
@@ -63,7 +64,7 @@ class Alloc(Op):
 
     def make_node(self, value: Any, *lengths: Any) -> Apply:
         value = as_tensor_variable(value)
-        variables = lengths_of(lengths)
+        variables = lengths_of(lengths[0] if len(lengths) == 1 and _is_shape(lengths[0]) else lengths)
         if value.type.ndim > len(variables):
             raise ValueError(f"Filling {len(variables)} dimensions with {value.type}: it has more")
         value = pad(value, len(variables))
@@ -180,10 +181,8 @@ def check_size(shape: Sequence[int], dtype: str) -> None:
         )
 
 
-def alloc(value: Any, *shape: Any) -> TensorVariable:
-    """Return a tensor filled with `value`; `shape` lists its lengths, numbers or integer variables."""
-    lengths = lengths_of(shape[0] if len(shape) == 1 and _is_shape(shape[0]) else shape)
-    return Alloc()(value, *lengths)
+alloc = Alloc()
+"""A tensor filled with a value: `alloc(value, *shape)`, of numbers or integer variables."""
 
 
 def full(shape: Any, fill_value: Any, dtype: Any = None) -> TensorVariable:
@@ -191,7 +190,7 @@ def full(shape: Any, fill_value: Any, dtype: Any = None) -> TensorVariable:
     known length.
     """
     value = as_tensor_variable(fill_value)
-    return Alloc()(cast(value, dtype or value.type.dtype), *lengths_of(shape))
+    return alloc(cast(value, dtype or value.type.dtype), *lengths_of(shape))
 
 
 def zeros(shape: Any, dtype: Any = "floatX") -> TensorVariable:

@@ -7,7 +7,7 @@ from typing import Any
 
 from engine.graph import Apply, FunctionGraph, Variable
 from engine.rewriting.rewriters import node_rewriter
-from engine.tensor import Alloc, DimShuffle, Reshape, Shape_i, Subtensor, dimshuffle
+from engine.tensor import Alloc, DimShuffle, Elemwise, Reshape, Shape_i, Subtensor, dimshuffle
 from engine.tensor.matching import scalar_value, tensor_type_of
 
 
@@ -59,6 +59,24 @@ def local_reshape_of_reshape(fgraph: FunctionGraph, node: Apply) -> list[Variabl
     if inner is None or not isinstance(inner.op, Reshape):
         return None
     result = node.op.make_node(inner.inputs[0], *node.inputs[1:]).outputs[0]
+    return [result] if node.outputs[0].type.is_super(result.type) else None
+
+
+@node_rewriter([Reshape])
+def local_reshape_lift(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
+    """reshape(f(x)) -> f(reshape(x)), of an input x, if nothing else uses f(x): one loop can do f and what
+    follows.
+
+    Of a computed x, the loop that computes it would be parted from that of f.
+    """
+    value, *lengths = node.inputs
+    source = value.owner
+    if source is None or not isinstance(source.op, Elemwise) or len(fgraph.clients[value]) != 1:
+        return None
+    if len(source.inputs) != 1 or len(source.outputs) != 1 or source.inputs[0].owner is not None:
+        return None
+    reshaped = node.op.make_node(source.inputs[0], *lengths).outputs[0]
+    result = source.op.make_node(reshaped).outputs[0]
     return [result] if node.outputs[0].type.is_super(result.type) else None
 
 

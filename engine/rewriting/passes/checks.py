@@ -8,6 +8,7 @@ from engine.rewriting.rewriters import node_rewriter
 from engine.tensor import Elemwise
 from engine.tensor.checks import CheckAndRaise, SpecifyShape
 from engine.tensor.matching import scalar_value, tensor_type_of
+from engine.tensor.slicing import IncSubtensor
 
 
 @node_rewriter([CheckAndRaise])
@@ -46,6 +47,22 @@ def local_lift_specify_shape_elemwise(fgraph: FunctionGraph, node: Apply) -> lis
             return None
         inputs[places[0]] = SpecifyShape([axis]).make_node(inputs[places[0]], length).outputs[0]
     result = source.op.make_node(*inputs).outputs[0]
+    return [result] if node.outputs[0].type.is_super(result.type) else None
+
+
+@node_rewriter([SpecifyShape])
+def local_lift_specify_shape_inc_subtensor(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
+    """specify_shape(x[a:b].set(y), (n,)) -> specify_shape(x, (n,))[a:b].set(y), if nothing else uses the
+    tensor with the written part. It has the lengths of x.
+    """
+    value, *lengths = node.inputs
+    source = value.owner
+    assert isinstance(node.op, SpecifyShape)
+    if source is None or not isinstance(source.op, IncSubtensor) or len(fgraph.clients[value]) != 1:
+        return None
+    x, *others = source.inputs
+    checked = node.op.make_node(x, *lengths).outputs[0]
+    result = source.op.make_node(checked, *others).outputs[0]
     return [result] if node.outputs[0].type.is_super(result.type) else None
 
 

@@ -12,9 +12,15 @@ from typing import Any
 from engine import scalar
 from engine.graph import Apply, FunctionGraph, Variable
 from engine.rewriting.rewriters import node_rewriter
+from engine.rewriting.walking import in2out
 from engine.tensor import Alloc, DimShuffle, Elemwise, Shape_i, dimshuffle
 from engine.tensor.checks import specify_shape
+from engine.tensor.creation import alloc
+from engine.tensor.elemwise import elemwise
 from engine.tensor.matching import DEEPEST, scalar_value, tensor_type_of
+from engine.tensor.shape import shape_i
+
+_SECOND = elemwise(scalar.second)
 
 
 @node_rewriter([Elemwise])
@@ -80,3 +86,21 @@ def _has_length(variable: Variable, axis: int, length: Variable, steps: int = DE
     if node is None or not isinstance(node.op, Elemwise) or not steps:
         return False
     return any(not _is_one(v, axis) and _has_length(v, axis, length, steps - 1) for v in node.inputs)
+
+
+@node_rewriter([_SECOND])
+def local_second_to_alloc(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
+    """second(x, b) -> alloc(b, x.shape), of an input x with the shape of the result.
+
+    A computed x may not be computed at all, when it is read in one loop with the result: it stays.
+    """
+    template, value = node.inputs
+    known, found = tensor_type_of(template), node.outputs[0]
+    if template.owner is not None or known.broadcastable != tensor_type_of(found).broadcastable:
+        return None
+    filled = alloc(value, [shape_i(template, axis) for axis in range(known.ndim)])
+    return [filled] if found.type.is_super(filled.type) else None
+
+
+FILL_INPUTS = in2out(local_second_to_alloc, name=local_second_to_alloc.name)
+"""The last form of fills, after fusion: before, loops around may make their values without memory."""

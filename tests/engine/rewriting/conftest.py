@@ -61,12 +61,12 @@ class Rewritten:
 def rewritten(inputs: Any, outputs: Any, *, query: RewriteDatabaseQuery | None = None) -> Rewritten:
     inputs = [inputs] if isinstance(inputs, Variable) else inputs
     outputs = [outputs] if isinstance(outputs, Variable) else outputs
-    return Rewritten(inputs, outputs, query or DEFAULT_QUERY.excluding("fusion"))
+    return Rewritten(inputs, outputs, query or DEFAULT_QUERY.excluding("fusion", "local_second_to_alloc"))
 
 
 @pytest.fixture(name="rewritten")
 def rewritten_fixture():
-    """Return a function that rewrites a graph, without fusion unless a query includes it."""
+    """Return a function that rewrites a graph, without fusion and what follows it unless a query says so."""
     return rewritten
 
 

@@ -110,6 +110,7 @@ def test_the_pipeline_is_described_by_plain_values_alone():
         "merge_last",
         "recompute_for_reductions",
         "fusion",
+        "local_second_to_alloc",
         "local_inplace_setsubtensor",
         "local_inplace_AdvancedIncSubtensor",
     ]

@@ -190,3 +190,25 @@ def test_the_only_element_of_an_axis_is_the_rest():
     assert equal_computations([rewrite_graph(row[-1, 1:])], [row[:, 1:].dimshuffle(1)])
     with pytest.raises(IndexError):
         engine.function([row], row[1])(np.ones((1, 3)))
+
+
+def test_a_function_of_an_input_is_computed_after_a_reshape(rewritten):
+    x = pt.dmatrix("x")
+    value = np.arange(6.0).reshape(2, 3)
+    graph = rewritten(x, pt.reshape(pt.log(pt.exp(-x)), (3, 2))).check_values(value)
+    assert graph.ops == ["Reshape{ndim=2}", "neg"]
+    f = engine.function([x], pt.exp(x).reshape((3, 2)) + 1.0)
+    assert [str(node.op).partition("{")[0] for node in f.maker.fgraph.toposort()] == ["Reshape", "Composite"]
+    with pytest.raises(ValueError, match="do not fill the shape"):
+        f(value[:1])
+
+
+def test_a_function_that_is_used_in_both_shapes_is_computed_once(rewritten):
+    x = pt.dmatrix("x")
+    value = pt.exp(x)
+    assert rewritten(x, [value.reshape((3, 2)), value]).ops.count("exp") == 1
+
+
+def test_a_function_of_a_computed_tensor_stays_in_its_loop(rewritten):
+    x, y = pt.dmatrix("x"), pt.dmatrix("y")
+    assert rewritten([x, y], pt.exp(x * y).reshape((3, 2))).ops[-1] == "Reshape{ndim=2}"

@@ -59,3 +59,20 @@ def test_checks_of_an_axis_that_may_differ_are_two():
 def test_a_check_of_a_tensors_own_length_is_dropped(rewritten):
     x = pt.dvector("x")
     assert rewritten(x, specify_shape(x, (x.shape[0],))).check_values(V).ops == []
+
+
+def test_a_check_of_a_tensor_with_a_written_part_is_one_of_the_tensor(rewritten):
+    x, y = pt.dvector("x"), pt.dvector("y")
+    for written in (x[1:3].set(y), x[1:3].inc(y)):
+        graph = rewritten([x, y], specify_shape(written, (5,))).check_values(V, V[:2], exact=True)
+        assert graph.ops[0] == "SpecifyShape"
+        f = engine.function([x, y], specify_shape(written, (5,)))
+        with pytest.raises((AssertionError, ValueError)):
+            f(V[:4], V[:2])
+
+
+def test_a_tensor_with_a_written_part_that_is_used_elsewhere_is_written_once(rewritten):
+    x = pt.dvector("x")
+    written = x[1:3].set(0.0)
+    graph = rewritten(x, [specify_shape(written, (5,)), written]).check_values(V, exact=True)
+    assert sum(op.startswith("SetSubtensor") for op in graph.ops) == 1

@@ -59,3 +59,20 @@ def test_gradients_flow_to_the_value_that_is_repeated(named):
     a, _, x, _ = named
     slope = engine.grad(pt.sum(pt.alloc(a, x.shape[0], x.shape[1]) * x), a)
     assert slope.eval({x: X, a: 3.0}, on_unused_input="ignore") == X.sum()
+
+
+def test_a_fill_of_an_input_becomes_an_alloc_that_checks_the_value(named):
+    _, v, x, _ = named
+    f = engine.function([x, v], pt.second(x, v))
+    assert [str(node.op) for node in f.maker.fgraph.toposort()][-1] == "Alloc"
+    np.testing.assert_array_equal(f(X, X[0]), [X[0], X[0]])
+    for wrong in (X[0, :2], X[0, :1]):
+        with pytest.raises(ValueError, match="Runtime broadcasting not allowed"):
+            f(X, wrong)
+
+
+def test_a_fill_of_a_computed_tensor_stays_in_the_loop_that_need_not_compute_it(named):
+    _, v, x, _ = named
+    f = engine.function([x, v], pt.second(pt.exp(pt.outer(v, v)), 1.0), on_unused_input="ignore")
+    assert "Alloc" not in [str(node.op) for node in f.maker.fgraph.toposort()]
+    np.testing.assert_array_equal(f(X, X[0]), np.ones((3, 3)))

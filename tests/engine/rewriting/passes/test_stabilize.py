@@ -124,3 +124,16 @@ def test_the_sign_of_a_quotient_by_a_number_needs_no_quotient(rewritten, c):
     np.testing.assert_array_equal(graph.evaluate(values), np.sign(values) * np.sign(c))
     over = rewritten(x, pt.sign(c / x)).check_values(values, exact=True)
     assert "true_div" in over.ops
+
+
+@pytest.mark.parametrize("one", [np.float32(1), np.int8(1), np.bool_(True)])
+def test_a_number_of_another_dtype_is_that_number(rewritten, one):
+    x = pt.dvector("x")
+    graph = rewritten(x, pt.log(pt.constant(np.array([one])) + x))
+    assert graph.ops == ["log1p"]
+    np.testing.assert_allclose(graph.evaluate(np.array([1e-20, 2.0])), np.log1p([1e-20, 2.0]), rtol=1e-15)
+
+
+def test_an_argument_of_another_dtype_is_no_argument_of_the_function(rewritten):
+    x = pt.fvector("x")
+    assert "log1p" not in rewritten(x, pt.log(pt.constant(np.array([1.0])) + x)).ops
