@@ -12,7 +12,8 @@ from typing import Any
 
 from engine.graph import Apply, FunctionGraph, Variable
 from engine.rewriting.rewriters import node_rewriter
-from engine.tensor.elemwise import dimshuffle
+from engine.tensor.checks import specify_shape
+from engine.tensor.elemwise import cast, dimshuffle
 from engine.tensor.joining import Join
 from engine.tensor.matching import dtype_of, tensor_type_of
 from engine.tensor.math import add, maximum, minimum
@@ -28,14 +29,25 @@ _FOLDS: dict[type, Callable[[Any, Any], Any]] = {Sum: add, Max: maximum, Min: mi
 
 @node_rewriter([Join])
 def local_join_empty(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
-    """join(a, empty, b) -> join(a, b), where a type says that there is nothing to join."""
+    """join(a, empty, b) -> join(a, b), where a type says that there is nothing to join.
+
+    The lengths along the other axes that it would have checked are those of its type, and are checked still.
+    """
     op, output = node.op, node.outputs[0]
     assert isinstance(op, Join)
-    kept = [v for v in node.inputs if tensor_type_of(v).shape[op.axis] != 0]
+    kept = [v for v in node.inputs if not _adds_nothing(v, op.axis)]
     if not kept or len(kept) == len(node.inputs):
         return None
-    result = kept[0] if len(kept) == 1 else op.make_node(*kept).outputs[0]
+    result: Any = kept[0] if len(kept) == 1 else op.make_node(*kept).outputs[0]
+    if not output.type.is_super(result.type):
+        result = cast(specify_shape(result, tensor_type_of(output).shape), dtype_of(output))
     return [result] if output.type.is_super(result.type) else None
+
+
+def _adds_nothing(variable: Variable, axis: int) -> bool:
+    """Return True if `variable` has no elements along `axis`, and its type tells its other lengths."""
+    shape = tensor_type_of(variable).shape
+    return shape[axis] == 0 and None not in shape
 
 
 @node_rewriter([Join])

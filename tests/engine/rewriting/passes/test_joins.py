@@ -1,6 +1,7 @@
 import numpy as np
 import pytest
 
+import engine
 import engine.tensor as pt
 from engine.tensor.shape import MakeVector
 
@@ -54,3 +55,23 @@ def test_vectors_of_numbers_side_by_side_are_one(rewritten):
         1.0, 2.0, X[0]
     )
     assert len(graph.fgraph.outputs[0].owner.inputs) == 3
+
+
+def test_what_has_no_elements_is_not_joined_and_its_dtype_and_lengths_stay(rewritten):
+    x, empty = pt.lmatrix("x"), pt.tensor("empty", shape=(2, 0))
+    value = np.arange(6).reshape(2, 3)
+    for several in ([empty, x], [x, empty, x]):
+        joined = pt.join(1, *several)
+        graph = rewritten([x, empty], joined).check_values(value, np.zeros((2, 0)), exact=True)
+        assert graph.ops.count("Join{axis=1}") == len(several) - 2
+        f = engine.function([x, empty], joined, on_unused_input="ignore")
+        with pytest.raises((AssertionError, ValueError)):
+            f(value[:1], np.zeros((2, 0)))
+
+
+def test_an_empty_tensor_of_unknown_lengths_is_compared_still(rewritten):
+    x, empty = pt.dmatrix("x"), pt.tensor("empty", shape=(None, 0))
+    joined = pt.join(1, x, empty)
+    assert "Join{axis=1}" in rewritten([x, empty], joined).check_values(X, np.zeros((2, 0)), exact=True).ops
+    with pytest.raises(ValueError, match="length"):
+        engine.function([x, empty], joined)(X, np.zeros((3, 0)))
