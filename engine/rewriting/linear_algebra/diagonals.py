@@ -6,6 +6,7 @@ The diagonal of a product needs a row and a column for each of its elements, and
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from engine.assumptions.rules.products import factors_of, transposed
@@ -124,7 +125,10 @@ def diag_of_alloc(fgraph: FunctionGraph, node: Apply) -> Any:
 
 @core_rewriter(ExtractDiag)
 def diag_of_elementwise_matrices(fgraph: FunctionGraph, node: Apply) -> Any:
-    """diagonal(f(A, B, c), k) -> f(diagonal(A, k), diagonal(B, k), c); eye(n) * c -> copies of c."""
+    """diagonal(f(A, B, c), k) -> f(diagonal(A, k), diagonal(B, k), c); eye(n) * c -> copies of c.
+
+    Rows and columns of known lengths have a part for each diagonal.
+    """
     (x,) = node.inputs
     offset = offset_in(node, x)
     if (
@@ -134,23 +138,37 @@ def diag_of_elementwise_matrices(fgraph: FunctionGraph, node: Apply) -> Any:
         or len(fgraph.clients[x]) > 1
     ):
         return None
-    if len(x.owner.outputs) != 1 or not all(is_whole_matrix(v) or is_number(v) for v in x.owner.inputs):
+    if len(x.owner.outputs) != 1 or not _have_diagonals(x.owner.inputs):
         return None
     op, inputs = x.owner.op, x.owner.inputs
     if op.scalar_op == scalar_mul and offset == 0:
         inputs = [v for v in inputs if not is_identity(unbatched(v))] or inputs
-    parts = [_part(v, offset) for v in inputs]
+    parts = [_part(v, offset, x) for v in inputs]
     found = parts[0] if len(parts) < op.nin else elemwise(op.scalar_op)(*parts)
-    if any(map(is_whole_matrix, inputs)):
+    if not all(map(is_number, inputs)):
         return found
     return None if len(inputs) == len(x.owner.inputs) else _copies(found, x)
 
 
-def _part(v: Any, offset: int) -> Any:
-    """Return the diagonals of matrices; of a number, the number with one axis less."""
+def _have_diagonals(inputs: Sequence[Variable]) -> bool:
+    """Return True for numbers and matrices; for rows and columns among them, if all lengths are known."""
+    if all(is_whole_matrix(v) or is_number(v) for v in inputs):
+        return True
+    return not any(None in tensor_type_of(v).shape[-2:] for v in inputs)
+
+
+def _part(v: Any, offset: int, matrices: Variable) -> Any:
+    """Return what is on the diagonals of `matrices` of the operand `v`, with one axis less."""
     if is_whole_matrix(v):
         return diagonal(v, offset, -2, -1)
-    return dimshuffle(v, list(range(tensor_type_of(v).ndim - 1)))
+    ndim = tensor_type_of(v).ndim
+    if is_number(v):
+        return dimshuffle(v, list(range(ndim - 1)))
+    is_row = tensor_type_of(v).broadcastable[-2]
+    first = max(offset, 0) if is_row else max(-offset, 0)
+    kept = dimshuffle(v, [*range(ndim - 2), ndim - 1 if is_row else ndim - 2])
+    length = length_of_diagonal(matrices, offset)
+    return kept if (first, length) == (0, kept.type.shape[-1]) else kept[..., first : first + length]
 
 
 def _copies(number: Any, matrices: Variable) -> Any:

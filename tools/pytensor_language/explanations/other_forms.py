@@ -110,7 +110,6 @@ FORMS: dict[str, tuple[str, ...]] = {
         "test_subtensor.py::test_local_convert_negative_indices",
         "test_subtensor.py::test_local_uint_constant_indices",
         "test_subtensor_lift.py::TestLocalSubtensorMakeVector::*",
-        "test_subtensor_lift.py::TestExtractDiagLiftPass::test_extract_diag_of_elemwise_*",
         "test_subtensor_lift.py::TestExtractDiagLiftPass::test_extract_diag_of_write",
         "test_subtensor_lift.py::TestDiagOfDot::*",
         "test_elemwise.py::test_local_useless_expand_dims_in_reshape",

@@ -98,3 +98,30 @@ def test_gradients_of_diagonals_of_products_are_those_of_the_matrices():
     slope = engine.grad(pt.sum(pt.diagonal(A @ B) * np.arange(4.0)), A)
     values = {A: GIVEN["A"][1], B: GIVEN["B"][1]}
     np.testing.assert_allclose(slope.eval(values), np.arange(4.0)[:, None] * GIVEN["B"][1].T[:4])
+
+
+@pytest.mark.parametrize("shape", [(3, 5), (5, 3), (4, 4), (2, 1), (1, 3)])
+@pytest.mark.parametrize("k", [-6, -2, -1, 0, 1, 3, 6])
+def test_rows_and_columns_have_a_part_for_each_diagonal(shape, k):
+    rng = np.random.default_rng(3)
+    shapes = (shape, (1, shape[1]), (shape[0], 1), (1, 1))
+    x, row, column, number = variables = [pt.tensor(shape=each) for each in shapes]
+    values = [rng.normal(size=each) for each in shapes]
+    for whole in (x + row, column * x - row, row - column, number / column * row, pt.eye(*shape) * row):
+        f = engine.function(variables, pt.diagonal(whole, k), on_unused_input="ignore")
+        found = engine.function(variables, whole, on_unused_input="ignore")(*values)
+        np.testing.assert_array_equal(f(*values), np.diagonal(found, k))
+
+
+def test_a_row_is_not_added_where_only_a_diagonal_is_needed():
+    x, row = pt.tensor(shape=(5, 5)), pt.tensor(shape=(1, 5))
+    rewritten = rewrite_graph(pt.diagonal(x + row, 1), include=("fast_run",), exclude=("fusion",))
+    assert rewritten.type.shape == (4,)
+    assert rewritten.owner.op == pt.add
+
+
+def test_rows_of_unknown_lengths_are_compared_with_the_matrix():
+    x, row = pt.dmatrix("x"), pt.drow("row")
+    f = engine.function([x, row], pt.diagonal(x + row))
+    with pytest.raises(ValueError, match="length"):
+        f(np.ones((3, 9)), np.ones((1, 5)))
