@@ -184,7 +184,7 @@ def _registered() -> SequenceDB:
     database.register("recompute_for_reductions", RecomputeForReductions(), "fast_run", position=48)
     as_in_pytensor = ("elemwise_fusion", "local_elemwise_fusion")
     database.register("fusion", FusionOptimizer(), "fast_run", *as_in_pytensor, position=49)
-    filled = repeated_values.FILL_INPUTS
+    filled = repeated_values.FillOptimizer()
     database.register(filled.name, filled, "fast_run", position=49.5)
     for inplace in INPLACE:
         database.register(inplace.name, inplace, "fast_run", "inplace", position=50.1)

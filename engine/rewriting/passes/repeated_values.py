@@ -11,8 +11,7 @@ from typing import Any
 
 from engine import scalar
 from engine.graph import Apply, FunctionGraph, Variable
-from engine.rewriting.rewriters import node_rewriter
-from engine.rewriting.walking import in2out
+from engine.rewriting.rewriters import GraphRewriter, RewriteReport, node_rewriter
 from engine.tensor import Alloc, DimShuffle, Elemwise, Shape_i, dimshuffle
 from engine.tensor.checks import specify_shape
 from engine.tensor.creation import alloc
@@ -88,19 +87,28 @@ def _has_length(variable: Variable, axis: int, length: Variable, steps: int = DE
     return any(not _is_one(v, axis) and _has_length(v, axis, length, steps - 1) for v in node.inputs)
 
 
-@node_rewriter([_SECOND])
-def local_second_to_alloc(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
+class FillOptimizer(GraphRewriter):
     """second(x, b) -> alloc(b, x.shape), of an input x with the shape of the result.
 
-    A computed x may not be computed at all, when it is read in one loop with the result: it stays.
+    It runs after fusion: before, loops around may make such values without memory. A computed x may not be
+    computed at all, when it is read in one loop with the result: it stays.
     """
+
+    name = "local_second_to_alloc"
+
+    def run(self, fgraph: FunctionGraph, report: RewriteReport) -> None:
+        if not any(node.op == _SECOND for node in fgraph.apply_nodes):
+            return
+        for node in fgraph.toposort():
+            filled = _filled(node) if node.op == _SECOND else None
+            if filled is not None and node.outputs[0].type.is_super(filled.type):
+                fgraph.replace_all([(node.outputs[0], filled)], self.name)
+                report.count(self.name)
+
+
+def _filled(node: Apply) -> Any:
     template, value = node.inputs
-    known, found = tensor_type_of(template), node.outputs[0]
-    if template.owner is not None or known.broadcastable != tensor_type_of(found).broadcastable:
+    known = tensor_type_of(template)
+    if template.owner is not None or known.broadcastable != tensor_type_of(node.outputs[0]).broadcastable:
         return None
-    filled = alloc(value, [shape_i(template, axis) for axis in range(known.ndim)])
-    return [filled] if found.type.is_super(filled.type) else None
-
-
-FILL_INPUTS = in2out(local_second_to_alloc, name=local_second_to_alloc.name)
-"""The last form of fills, after fusion: before, loops around may make their values without memory."""
+    return alloc(value, [shape_i(template, axis) for axis in range(known.ndim)])
