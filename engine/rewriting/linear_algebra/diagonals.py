@@ -22,6 +22,7 @@ from engine.rewriting.linear_algebra.core_rewriter import (
     unbatched,
 )
 from engine.rewriting.passes.constant_folding import folded
+from engine.rewriting.passes.shapes import equal_axes
 from engine.scalar import mul as scalar_mul
 from engine.tensor.conversion import as_tensor_variable
 from engine.tensor.creation import Alloc, alloc
@@ -151,10 +152,23 @@ def diag_of_elementwise_matrices(fgraph: FunctionGraph, node: Apply) -> Any:
 
 
 def _have_diagonals(inputs: Sequence[Variable]) -> bool:
-    """Return True for numbers and matrices; for rows and columns among them, if all lengths are known."""
+    """Return True for numbers and matrices of equal lengths; for rows and columns among them, if all are known.
+
+    Diagonals of matrices that do not fit may be equally long: the error would be lost.
+    """
     if all(is_whole_matrix(v) or is_number(v) for v in inputs):
-        return True
+        first, *others = [v for v in inputs if is_whole_matrix(v)] or inputs
+        return all(_have_equal_lengths(first, v) for v in others if is_whole_matrix(v))
     return not any(None in tensor_type_of(v).shape[-2:] for v in inputs)
+
+
+def _have_equal_lengths(a: Variable, b: Variable) -> bool:
+    for axis in (-2, -1):
+        lengths = {tensor_type_of(v).shape[axis] for v in (a, b)}
+        places = [set(equal_axes(v, tensor_type_of(v).ndim + axis)) for v in (a, b)]
+        if (len(lengths) > 1 or None in lengths) and places[0].isdisjoint(places[1]):
+            return False
+    return True
 
 
 def _part(v: Any, offset: int, matrices: Variable) -> Any:

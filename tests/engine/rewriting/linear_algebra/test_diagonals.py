@@ -125,3 +125,18 @@ def test_rows_of_unknown_lengths_are_compared_with_the_matrix():
     f = engine.function([x, row], pt.diagonal(x + row))
     with pytest.raises(ValueError, match="length"):
         f(np.ones((3, 9)), np.ones((1, 5)))
+
+
+@pytest.mark.parametrize("whole", ["x + y", "x * y", "pt.exp(x) - 2 * y"])
+def test_matrices_of_unknown_lengths_are_compared_though_only_their_diagonals_are_needed(whole):
+    x, y = pt.dmatrix("x"), pt.dmatrix("y")
+    f = engine.function([x, y], pt.diagonal(eval(whole, {"x": x, "y": y, "pt": pt})))
+    with pytest.raises(ValueError, match="length"):
+        f(np.ones((3, 4)), np.ones((3, 7)))
+
+
+def test_only_a_diagonal_is_computed_of_matrices_that_are_as_long_as_one_another():
+    x = pt.dmatrix("x")
+    rewritten = rewrite_graph(pt.diagonal(pt.exp(x) + pt.sin(x)), include=("fast_run",), exclude=("fusion",))
+    assert rewritten.owner.op == pt.add
+    assert rewritten.owner.inputs[0].type.ndim == 1
