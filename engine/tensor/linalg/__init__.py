@@ -5,63 +5,67 @@ otherwise float64. Where LAPACK fails because a matrix is singular or not positi
 NaN, as in PyTensor.
 """
 
-from engine.tensor.linalg.control import (
-    SolveDiscreteARE,
-    SolveDiscreteLyapunov,
-    SolveSylvester,
-    solve_continuous_lyapunov,
-    solve_discrete_are,
-    solve_discrete_lyapunov,
-    solve_sylvester,
-)
-from engine.tensor.linalg.eigen import Eig, Eigh, Eigvalsh, eig, eigh, eigvals, eigvalsh
-from engine.tensor.linalg.elimination import (
-    LU,
-    LUFactor,
-    PivotToPermutations,
-    lu,
-    lu_factor,
-    lu_solve,
-    pivot_to_permutation,
-)
-from engine.tensor.linalg.exponential import Expm, expm
-from engine.tensor.linalg.factorizations import Cholesky, Det, SLogDet, cholesky, det, slogdet
-from engine.tensor.linalg.least_squares import Lstsq, TensorInv, lstsq, tensorinv, tensorsolve
-from engine.tensor.linalg.matrices import (
-    BlockDiagonal,
-    KroneckerProduct,
-    block_diag,
-    kron,
-    matrix_dot,
-    matrix_norm,
-    matrix_power,
-    norm,
-    trace,
-    vector_norm,
-)
-from engine.tensor.linalg.orthogonal import QR, qr
-from engine.tensor.linalg.schur_forms import QZ, Schur, ordqz, qz, schur
-from engine.tensor.linalg.singular_values import (
-    SVD,
-    MatrixPinv,
-    MatrixPinvOfLarge,
-    matrix_rank,
-    pinv,
-    svd,
-    svdvals,
-)
-from engine.tensor.linalg.solvers import (
-    CholeskySolve,
-    MatrixInverse,
-    Solve,
-    SolveBase,
-    SolveTriangular,
-    cho_solve,
-    inv,
-    matrix_inverse,
-    solve,
-    solve_triangular,
-)
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from engine.tensor.linalg.control import (
+        SolveDiscreteARE,
+        SolveDiscreteLyapunov,
+        SolveSylvester,
+        solve_continuous_lyapunov,
+        solve_discrete_are,
+        solve_discrete_lyapunov,
+        solve_sylvester,
+    )
+    from engine.tensor.linalg.eigen import Eig, Eigh, Eigvalsh, eig, eigh, eigvals, eigvalsh
+    from engine.tensor.linalg.elimination import (
+        LU,
+        LUFactor,
+        PivotToPermutations,
+        lu,
+        lu_factor,
+        lu_solve,
+        pivot_to_permutation,
+    )
+    from engine.tensor.linalg.exponential import Expm, expm
+    from engine.tensor.linalg.factorizations import Cholesky, Det, SLogDet, cholesky, det, slogdet
+    from engine.tensor.linalg.least_squares import Lstsq, TensorInv, lstsq, tensorinv, tensorsolve
+    from engine.tensor.linalg.matrices import (
+        BlockDiagonal,
+        KroneckerProduct,
+        block_diag,
+        kron,
+        matrix_dot,
+        matrix_norm,
+        matrix_power,
+        norm,
+        trace,
+        vector_norm,
+    )
+    from engine.tensor.linalg.orthogonal import QR, qr
+    from engine.tensor.linalg.schur_forms import QZ, Schur, ordqz, qz, schur
+    from engine.tensor.linalg.singular_values import (
+        SVD,
+        MatrixPinv,
+        MatrixPinvOfLarge,
+        matrix_rank,
+        pinv,
+        svd,
+        svdvals,
+    )
+    from engine.tensor.linalg.solvers import (
+        CholeskySolve,
+        MatrixInverse,
+        Solve,
+        SolveBase,
+        SolveTriangular,
+        cho_solve,
+        inv,
+        matrix_inverse,
+        solve,
+        solve_triangular,
+    )
 
 __all__ = [
     "LU",
@@ -133,3 +137,39 @@ __all__ = [
     "trace",
     "vector_norm",
 ]
+
+_NAMES = {
+    "control": (
+        "SolveDiscreteARE SolveDiscreteLyapunov SolveSylvester solve_continuous_lyapunov "
+        "solve_discrete_are solve_discrete_lyapunov solve_sylvester"
+    ),
+    "eigen": "Eig Eigh Eigvalsh eig eigh eigvals eigvalsh",
+    "elimination": "LU LUFactor PivotToPermutations lu lu_factor lu_solve pivot_to_permutation",
+    "exponential": "Expm expm",
+    "factorizations": "Cholesky Det SLogDet cholesky det slogdet",
+    "least_squares": "Lstsq TensorInv lstsq tensorinv tensorsolve",
+    "matrices": (
+        "BlockDiagonal KroneckerProduct block_diag kron matrix_dot matrix_norm matrix_power norm "
+        "trace vector_norm"
+    ),
+    "orthogonal": "QR qr",
+    "schur_forms": "QZ Schur ordqz qz schur",
+    "singular_values": "SVD MatrixPinv MatrixPinvOfLarge matrix_rank pinv svd svdvals",
+    "solvers": (
+        "CholeskySolve MatrixInverse Solve SolveBase SolveTriangular cho_solve inv matrix_inverse "
+        "solve solve_triangular"
+    ),
+}
+_PLACES = {name: module for module, names in _NAMES.items() for name in names.split()}
+"""Public names by the module that has them, which a model that uses none of them does not import."""
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _PLACES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = globals()[name] = getattr(import_module(f"{__name__}.{_PLACES[name]}"), name)
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_PLACES})
