@@ -152,7 +152,7 @@ def diag_of_elementwise_matrices(fgraph: FunctionGraph, node: Apply) -> Any:
 
 
 def _have_diagonals(inputs: Sequence[Variable]) -> bool:
-    """Return True for numbers and matrices of equal lengths; for rows and columns among them, if all are known.
+    """Return True for numbers and matrices of equal lengths; with rows or columns, if all lengths are known.
 
     Diagonals of matrices that do not fit may be equally long: the error would be lost.
     """
