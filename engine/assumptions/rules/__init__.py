@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from engine.assumptions.core import AssumptionKey
-from engine.assumptions.rules import constructors, decompositions, elementwise, products, views
+from engine.assumptions.rules import constructors, decompositions, elementwise, products, views, writes
 from engine.assumptions.rules.rule import Rule, RuleTable
 from engine.graph.apply import Apply
 
@@ -13,6 +13,7 @@ _RULES: RuleTable = {
     **elementwise.RULES,
     **products.RULES,
     **views.RULES,
+    **writes.RULES,
 }
 
 

@@ -39,9 +39,11 @@ def _eye(facts: Facts, key: AssumptionKey, variable: Variable) -> FactState:
     offset = scalar_value(k)
     if offset is None:
         return FactState.UNKNOWN
-    if key in (LOWER_TRIANGULAR, UPPER_TRIANGULAR):
-        return true_if(offset <= 0 if key == LOWER_TRIANGULAR else offset >= 0)
     rows, columns = tensor_type_of(variable).shape
+    if key in (LOWER_TRIANGULAR, UPPER_TRIANGULAR):
+        # A triangle is taken to be square where no length is known.
+        is_known = n is m or (rows is not None and columns is not None)
+        return true_if(is_known and (offset <= 0 if key == LOWER_TRIANGULAR else offset >= 0))
     if offset != 0:
         return FactState.UNKNOWN
     if key == SELECTION and rows is not None and columns is not None:

@@ -11,11 +11,13 @@ from engine.assumptions.core import (
     AssumptionKey,
     FactState,
 )
+from engine.assumptions.rules.masks import COMPARISONS, is_within, is_zero
 from engine.assumptions.rules.positive import is_positive
 from engine.assumptions.rules.rule import (
     Facts,
     RuleTable,
     core_of,
+    has_square_matrices,
     inputs_of,
     is_whole_matrix,
     rules_for,
@@ -43,6 +45,7 @@ from engine.scalar import (
     sqr,
     sqrt,
     sub,
+    switch,
     tan,
     tanh,
     true_div,
@@ -75,6 +78,12 @@ def _zeros_stay(facts: Facts, key: AssumptionKey, variable: Variable) -> FactSta
         return true_if(has_it(inputs[0]) and not is_whole_matrix(inputs[1]))
     if op == pow:
         return true_if(has_it(inputs[0]) and is_positive(inputs[1]))
+    if op == switch:
+        mask, chosen, other = inputs
+        is_zero_outside = has_it(other) or is_zero(other)
+        return true_if(is_zero_outside and (has_it(mask) or has_it(chosen)))
+    if op in COMPARISONS:
+        return true_if(has_square_matrices(variable) and is_within(variable, key))
     return true_if((op in _KEEP_ZERO or isinstance(op, Cast)) and has_it(inputs[0]))
 
 

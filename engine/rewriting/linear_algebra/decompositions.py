@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import nan
 from typing import Any
 
 from engine.assumptions import DIAGONAL, LOWER_TRIANGULAR, UPPER_TRIANGULAR, check_assumption
@@ -29,6 +30,7 @@ from engine.tensor.matching import dtype_of, tensor_type_of
 from engine.tensor.math import abs as absolute
 from engine.tensor.math import and_, ge, gt, le, lt, mul, neg, neq, or_, sign, sqrt, switch, true_div
 from engine.tensor.ordering import argsort, sort
+from engine.tensor.quantifiers import all as all_of
 from engine.tensor.shape import expand_dims, shape_i
 
 
@@ -36,7 +38,7 @@ from engine.tensor.shape import expand_dims, shape_i
 def cholesky_ldotlt(fgraph: FunctionGraph, node: Apply) -> Any:
     """cholesky(L @ L.T) -> L, with the signs that make its diagonal positive, for a triangular L.
 
-    The same of `U.T @ U`.
+    The same of `U.T @ U`. It is NaN if L is singular.
     """
     factors = factors_of(node.inputs[0])
     if factors is None:
@@ -49,7 +51,11 @@ def cholesky_ldotlt(fgraph: FunctionGraph, node: Apply) -> Any:
     else:
         return None
     if node_by(lower, Cholesky) is None:
-        lower = mul(lower, expand_dims(sign(main_diagonal(lower)), -2))
+        if core_of(node).on_error == "raise":
+            return None
+        values = main_diagonal(lower)
+        signs = switch(all_of(neq(values, 0), -1, keepdims=True), sign(values), nan)
+        lower = mul(lower, expand_dims(signs, -2))
     return lower if core_of(node).lower else turned(lower)
 
 

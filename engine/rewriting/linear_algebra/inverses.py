@@ -16,6 +16,7 @@ from engine.rewriting.linear_algebra.core_rewriter import (
     node_by,
     structure_of,
     turned,
+    unbatched,
 )
 from engine.rewriting.rewriters import node_rewriter
 from engine.tensor.elemwise import DimShuffle
@@ -23,10 +24,12 @@ from engine.tensor.linalg.factorizations import Cholesky
 from engine.tensor.linalg.matrices import BlockDiagonal, KroneckerProduct, block_diag, kron
 from engine.tensor.linalg.singular_values import MatrixPinv
 from engine.tensor.linalg.solvers import MatrixInverse, inv, solve
+from engine.tensor.matching import tensor_type_of
 from engine.tensor.math import abs as absolute
 from engine.tensor.math import le, mul, reciprocal, switch
 from engine.tensor.products import Dot
 from engine.tensor.reduction import max as largest
+from engine.tensor.shape import expand_dims
 
 _LEAST_SHARE = 1e-15
 """A singular value below this share of the largest counts as 0, as in numpy.linalg.pinv."""
@@ -78,6 +81,16 @@ def lift_linalg_of_expanded_matrices(fgraph: FunctionGraph, node: Apply) -> Any:
     return None if product is None else kron(*(_applied(node, matrix) for matrix in product.inputs))
 
 
+@core_rewriter(MatrixInverse, MatrixPinv, Cholesky)
+def lift_linalg_of_single_matrix(fgraph: FunctionGraph, node: Apply) -> Any:
+    """f(A[None]) -> f(A)[None], for inverses and Cholesky factors: a product hides behind the axis."""
+    (x,) = node.inputs
+    matrix = unbatched(x)
+    if matrix is x:
+        return None
+    return expand_dims(core_of(node)(matrix), list(range(tensor_type_of(x).ndim - 2)))
+
+
 def _applied(node: Apply, matrix: Any) -> Any:
     op = core_of(node) if matrix.type.ndim == 2 else node.op
     return op(matrix)
@@ -120,4 +133,5 @@ INVERSES = (
     transpose_of_inv,
     inv_to_solve,
     lift_linalg_of_expanded_matrices,
+    lift_linalg_of_single_matrix,
 )

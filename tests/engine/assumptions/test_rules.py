@@ -30,18 +30,39 @@ X = given()
 LOWER, UPPER = given("lower_triangular"), given("upper_triangular")
 SYMMETRIC, ORTHOGONAL = given("symmetric"), given("orthogonal")
 POSITIVE, D = given("positive_definite"), given("diagonal")
+ROWS_BELOW, COLUMNS_BELOW = np.tril_indices(N)
+COLUMNS = pt.arange(N)[None, :]
 
 CASES = {
     "nothing": (X, set()),
     "eye": (pt.eye(N), UNIT),
     "eye of unknown length": (pt.eye(X.shape[0]), UNIT),
     "eye with more columns": (pt.eye(N, 5), {"tril", "triu"}),
+    "eye that may not be square": (pt.eye(pt.lscalar(), pt.lscalar()), set()),
     "eye above the diagonal": (pt.eye(N, k=1), {"triu"}),
     "diag": (pt.diag(V), DIAGONAL),
     "diag of exponentials": (pt.diag(pt.exp(V)), {*DIAGONAL, "pd"}),
     "diag below": (pt.diag(V, -1), {"tril"}),
     "zeros": (pt.zeros((N, N)), DIAGONAL),
     "a filled matrix": (pt.alloc(2.5, N, N), {"sym"}),
+    "a lower triangle": (pt.tril(X), {"tril"}),
+    "a lower triangle without its diagonal": (pt.tril(X, -1), {"tril"}),
+    "a lower triangle with a diagonal more": (pt.tril(X, 1), set()),
+    "an upper triangle": (pt.triu(X), {"triu"}),
+    "an upper triangle of a triangle": (pt.triu(LOWER), {"tril", "triu"}),
+    "a triangle that is too large for a constant": (pt.tril(pt.zeros((9, 9)) + V[0]), {"tril"}),
+    "a triangle that may not be square": (pt.tril(pt.dmatrix()), set()),
+    "a triangle with ones above": (pt.switch(pt.tri(N, dtype="bool"), X, 1.0), set()),
+    "a choice of triangles": (pt.switch(X > 0, LOWER, LOWER * 2), {"tril"}),
+    "a mask of the diagonal": (pt.switch(pt.eq(COLUMNS - COLUMNS.T, 0), X, 0.0), DIAGONAL),
+    "zeros with a triangle written": (pt.zeros((N, N))[ROWS_BELOW, COLUMNS_BELOW].set(V), {"tril"}),
+    "zeros with a triangle added to": (pt.zeros((N, N))[COLUMNS_BELOW, ROWS_BELOW].inc(V), {"triu"}),
+    "zeros with places from the end written": (pt.zeros((N, N))[[-1, -2], [0, -2]].set(V), {"tril"}),
+    "zeros with places on both sides written": (pt.zeros((N, N))[[0, 2], [2, 0]].set(V), set()),
+    "zeros with unknown places written": (pt.zeros((N, N))[pt.lvector(), pt.lvector()].set(V), set()),
+    "zeros with rows written": (pt.zeros((N, N))[[1, 2]].set(V), set()),
+    "a triangle with places below written": (LOWER[ROWS_BELOW, COLUMNS_BELOW].set(V), {"tril"}),
+    "a matrix with places below written": (X[ROWS_BELOW, COLUMNS_BELOW].set(V), set()),
     "a constant": (pt.constant(np.diag([1.0, 2.0])), DIAGONAL),
     "a constant that permutes": (pt.constant(np.eye(4)[[2, 0, 1, 3]]), {"sel", "perm", "orth"}),
     "a constant that is too large to be read": (pt.constant(np.eye(8)), set()),

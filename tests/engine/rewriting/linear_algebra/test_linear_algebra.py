@@ -34,6 +34,11 @@ def known(x, *names):
     return assume(x, **dict.fromkeys(names, True))
 
 
+def square(x):
+    """The product of `x` with its transposed."""
+    return x @ x.T
+
+
 CASES = [
     ("inv_of_inv", lambda x: la.inv(la.inv(x)), [A]),
     ("inv_of_inv", lambda x: la.pinv(la.inv(x)), [BATCH]),
@@ -82,6 +87,18 @@ CASES = [
     ("cholesky_ldotlt", lambda x: la.cholesky(known(x, "lower_triangular") @ x.T), [LOWER * SIGNED]),
     ("cholesky_ldotlt", lambda x: la.cholesky(x.T @ known(x, "upper_triangular"), lower=False), [UPPER]),
     ("cholesky_ldotlt", lambda x: la.cholesky(la.cholesky(x) @ la.cholesky(x).T), [POSITIVE]),
+    (
+        "cholesky_ldotlt",
+        lambda x: la.cholesky(square(pt.tril(pt.specify_shape(x, (4, 4))))),
+        [LOWER * SIGNED],
+    ),
+    (
+        "cholesky_ldotlt",
+        lambda v: la.cholesky(square(pt.zeros((3, 3))[[0, 1, 2], [0, 0, 2]].set(v))),
+        [VALUES[:3]],
+    ),
+    ("lift_linalg_of_single_matrix", lambda x: la.cholesky(x[None]), [POSITIVE]),
+    ("lift_linalg_of_single_matrix", lambda x: la.inv(x.T[None, None]), [A]),
     ("svd_of_diag", lambda v: la.svd(pt.diag(v), compute_uv=False), [SIGNED]),
     ("svd_uv_merge", lambda x: [la.svd(x)[0], la.svd(x, compute_uv=False)], [A]),
     ("svd_uv_merge", lambda x: la.svd(x)[1], [A]),
@@ -228,8 +245,36 @@ def test_decompositions_of_diagonal_matrices_decompose_them():
         np.testing.assert_allclose(q @ bb @ zz.T, D)
 
 
+@pytest.mark.parametrize("diagonal", [[1.0, 2.0, 3.0], [-1.0, 0.5, -2.0]])
+def test_the_factor_of_a_written_triangle_is_the_triangle(diagonal):
+    v = pt.dvector("v")
+    written = pt.zeros((3, 3))[np.tril_indices(3)].set(v)
+    fgraph, applied = rewritten([la.cholesky(square(written)[None])], [v])
+    assert {"cholesky_ldotlt", "lift_linalg_of_single_matrix"} <= set(applied)
+    values = np.array([diagonal[0], 4.0, diagonal[1], -5.0, 6.0, diagonal[2]])
+    matrix = np.zeros((3, 3))
+    matrix[np.tril_indices(3)] = values
+    (found,) = evaluate(fgraph.inputs, fgraph.outputs, [values])
+    np.testing.assert_allclose(found[0], np.linalg.cholesky(matrix @ matrix.T), atol=1e-14)
+
+
+def test_a_triangle_that_may_not_be_square_is_not_its_own_factor():
+    n, m = pt.lscalars("n", "m")
+    fgraph, _ = rewritten([la.cholesky(square(pt.eye(n, m)))], [n, m])
+    (found,) = evaluate(fgraph.inputs, fgraph.outputs, [2, 3])
+    np.testing.assert_array_equal(found, np.eye(2))
+
+
+def test_a_factor_that_would_raise_is_computed():
+    x = pt.dmatrix("x")
+    triangle = known(x, "lower_triangular")
+    _, applied = rewritten([la.cholesky(square(triangle), on_error="raise")], [x])
+    assert "cholesky_ldotlt" not in applied
+
+
 NOT = {
     "cholesky_ldotlt": lambda x: la.cholesky(x @ x.T),
+    "lift_linalg_of_single_matrix": lambda x: la.inv(x[:, None] * x[:, :, None]),
     "inv_to_solve": lambda x: [la.inv(x), la.inv(x) @ x],
     "det_of_matrix_factorized_elsewhere": lambda x: [la.det(x), la.cholesky(x), la.svd(x)[0]],
     "psd_solve_to_chol_solve": lambda x: la.solve(x @ x.T, x),
