@@ -5,7 +5,7 @@ The forms are those that PyTensor's rewrites recognize, and parts and positive m
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import reduce
 from typing import Any
 
@@ -37,6 +37,7 @@ from engine.tensor.matching import DEEPEST, dtype_of, is_alike, operands_of, ten
 from engine.tensor.math import (
     TAIL_OF_ERFC,
     add,
+    cosh,
     eq,
     gammaln,
     ge,
@@ -44,6 +45,7 @@ from engine.tensor.math import (
     log1mexp,
     log_erfc,
     logaddexp,
+    lt,
     mul,
     neg,
     softplus,
@@ -154,7 +156,23 @@ def _log_of_sum(v: Variable) -> Any:
     if difference is not None:
         return _log_of_difference(*difference)
     exponents = exponents_of_sum(v)
-    return _log_of_reduced(v) if exponents is None else reduce(logaddexp, exponents)
+    return _log_of_reduced(v) if exponents is None else _log_of_exponentials(exponents)
+
+
+def _log_of_exponentials(exponents: Sequence[Any]) -> Any:
+    """Return the form of log(exp(x) + exp(y) + ...).
+
+    The slope of log(exp(x) + exp(-x)) is tanh(x). Near 0 it is no difference of equals.
+    """
+    if len(exponents) != 2 or not _are_opposite(*exponents):
+        return reduce(logaddexp, exponents)
+    size = absolute(exponents[0])
+    return switch(lt(size, 1), log(mul(2, cosh(exponents[0]))), add(size, softplus(mul(-2, size))))
+
+
+def _are_opposite(first: Variable, second: Variable) -> bool:
+    minus = [(negated(first), second), (negated(second), first)]
+    return any(found is not None and is_alike(found, other) for found, other in minus)
 
 
 def _log_of_difference(first: Variable, second: Variable) -> Any:

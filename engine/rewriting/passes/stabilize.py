@@ -75,6 +75,8 @@ STABILIZE = (
     ElementwisePattern("local_expm1_add", (add, (exp, "x"), -1), (expm1, "x")),
     ElementwisePattern("local_1m_exp", (sub, 1, (exp, "x")), (neg, (expm1, "x"))),
     ElementwisePattern("local_1m_sigmoid", (sub, 1, (sigmoid, "x")), (sigmoid, (neg, "x"))),
+    ElementwisePattern("local_sigmoid_m1", (sub, (sigmoid, "x"), 1), (neg, (sigmoid, (neg, "x")))),
+    ElementwisePattern("local_sigmoid_m1_add", (add, (sigmoid, "x"), -1), (neg, (sigmoid, (neg, "x")))),
     ElementwisePattern("local_sigmoid_product", (mul, (sigmoid, (neg, "x")), (exp, "x")), (sigmoid, "x")),
     ElementwisePattern(
         "local_sigmoid_product_neg", (mul, (sigmoid, "x"), (exp, (neg, "x"))), (sigmoid, (neg, "x"))

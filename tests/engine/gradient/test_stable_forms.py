@@ -17,6 +17,9 @@ BELOW = np.array([-1e-20, -1e-18, -0.3, -1.0, -40.0, -800.0])
 TAIL = np.array([-40.0, -1.0, 0.0, 1.0, 8.0, 20.0, 24.9, 25.1, 27.0, 40.0, 1e6])
 
 
+NEAR = np.array([1e-300, 1e-18, -1e-18, 1e-9, -1e-9, 1e-3, 0.5, 0.999, 1.0, 1.001, 3.0, 800.0, -800.0])
+
+
 def probability(x):
     return 1 / (1 + pt.exp(-x))
 
@@ -59,6 +62,10 @@ SIGMOIDS = [
     ),
     (lambda x: 3 / (1 + pt.exp(x)), lambda x: 3 * sigmoid(-x), lambda x: -3 * sigmoid(x) * sigmoid(-x)),
     (lambda x: pt.log(pt.exp(x) + pt.exp(-x)), lambda x: np.logaddexp(x, -x), np.tanh),
+    (lambda x: pt.log(pt.exp(-x) + pt.exp(x)), lambda x: np.logaddexp(x, -x), np.tanh),
+    (lambda x: pt.sigmoid(x) - 1, lambda x: -sigmoid(-x), lambda x: sigmoid(x) * sigmoid(-x)),
+    (lambda x: -1 + probability(x), lambda x: -sigmoid(-x), lambda x: sigmoid(x) * sigmoid(-x)),
+    (lambda x: (1 + (-pt.sigmoid(x))) - 1, lambda x: -sigmoid(x), lambda x: -sigmoid(x) * sigmoid(-x)),
     (lambda x: pt.log(pt.exp(-(x**2) / 2) / 3), lambda x: -(x**2) / 2 - np.log(3), lambda x: -x),
     (lambda x: pt.sqrt(pt.sqr(x)), np.abs, np.sign),
     (lambda x: pt.sqrt(x * x), np.abs, np.sign),
@@ -411,3 +418,15 @@ def test_exponentials_of_a_column_and_a_row_are_multiplied_as_written():
         name == "exp" and node.outputs[0].type.shape == (None, None)
         for name, node in zip(names, f.maker.fgraph.toposort(), strict=True)
     )
+
+
+def test_the_slope_of_a_sum_of_opposite_exponentials_keeps_its_digits():
+    x = pt.dvector("x")
+    value = pt.log(pt.exp(x) + pt.exp(-x))
+    slope = grad(value.sum(), x)
+    f = engine.function([x], [value, slope, grad(slope.sum(), x)], mode=REWRITTEN)
+    found, first, second = f(NEAR)
+    np.testing.assert_allclose(found, np.logaddexp(NEAR, -NEAR), rtol=1e-14)
+    np.testing.assert_allclose(first, np.tanh(NEAR), rtol=1e-14)
+    with np.errstate(over="ignore"):
+        np.testing.assert_allclose(second, 1 / np.cosh(NEAR) ** 2, rtol=1e-13)
