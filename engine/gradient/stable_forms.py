@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import Any
 
-from engine.gradient.stable_inverses import UNDOING, inverse_of_inverse
+from engine.gradient.stable_inverses import UNDOING, inverse_of_inverse, is_not_negative
 from engine.gradient.stable_logs import (
     first_of,
     log1p_of,
@@ -31,6 +31,7 @@ from engine.gradient.stable_products import (
     reciprocal_of_sigmoid,
 )
 from engine.gradient.written_forms import (
+    argument,
     base_and_exponent,
     exponent_of,
     floats,
@@ -45,10 +46,10 @@ from engine.graph.variables import Variable
 from engine.scalar import arithmetic, exponential
 from engine.scalar.op import ScalarOp
 from engine.scalar.promotion import COMPILED_FLOATS
-from engine.tensor.elemwise import Elemwise
+from engine.tensor.elemwise import Elemwise, cast
 from engine.tensor.matching import dtype_of, is_alike, scalar_value
 from engine.tensor.math import abs as absolute
-from engine.tensor.math import exp, ge, mul, sigmoid, sign, switch
+from engine.tensor.math import exp, mul, sigmoid, sign, switch
 
 
 def stable_form(node: Apply) -> Any:
@@ -65,6 +66,8 @@ def stable_form(node: Apply) -> Any:
     if dtype_of(output) not in COMPILED_FLOATS or any(dtype_of(v) != dtype_of(output) for v in node.inputs):
         return None
     form = recognise(output)
+    if form is not None and dtype_of(form) != dtype_of(output):  # x of log(exp(x)) may be of whole numbers
+        form = cast(form, dtype_of(output))
     return form if form is not None and output.type.is_super(form.type) else None
 
 
@@ -165,8 +168,8 @@ def _sqr(v: Variable) -> Any:
     if power is not None:
         return power
     base, exponent = base_and_exponent(_argument(v))
-    x = base if exponent == 0.5 else None
-    return made_of(x, lambda x: switch(ge(x, 0), x, float("nan")))
+    x = first_of(base if exponent == 0.5 else None, argument(_argument(v), exponential.sqrt))
+    return made_of(x, lambda x: switch(is_not_negative(x), x, float("nan")))
 
 
 def _pow(v: Variable) -> Any:

@@ -4,6 +4,7 @@ What is written rounds twice, and overflows or saturates where the result does n
 infinite. The forms are NaN where the inner function is.
 
 exp(softplus(x)) stays: 1 + exp(x) would hide the exponential from exp(y) / (1 + exp(y)), and overflow there.
+expm1(log1mexp(x)) stays: of -exp(x) a logarithm of 1 plus it would have no digits left where x is next to 0.
 """
 
 from __future__ import annotations
@@ -11,13 +12,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from engine.gradient.written_forms import only
+import numpy as np
+
+from engine.gradient.written_forms import argument
 from engine.graph.variables import Variable
 from engine.scalar import exponential, trigonometric
 from engine.scalar.op import ScalarOp
-from engine.tensor.elemwise import Elemwise
+from engine.tensor.elemwise import Elemwise, cast
+from engine.tensor.matching import dtype_of
 from engine.tensor.math import abs as absolute
-from engine.tensor.math import add, exp, ge, le, sub, switch
+from engine.tensor.math import add, exp, ge, le, log1p, neg, sub, switch
 
 Form = Callable[[Any], Any]
 
@@ -30,8 +34,17 @@ def _same(x: Any) -> Any:
     return x
 
 
-def _is_not_negative(x: Any) -> Any:
-    return ge(x, 0)
+_ZERO = np.int8(0)
+"""Compared with x as it is, in PyTensor's dtype."""
+
+
+def is_not_negative(x: Any) -> Any:
+    """Return whether x >= 0."""
+    return ge(x, _ZERO)
+
+
+def _is_not_positive(x: Any) -> Any:
+    return le(x, _ZERO)
 
 
 def _is_not_below_minus_one(x: Any) -> Any:
@@ -40,13 +53,18 @@ def _is_not_below_minus_one(x: Any) -> Any:
 
 _INVERSES: dict[ScalarOp, tuple[tuple[ScalarOp, Form], ...]] = {
     exponential.exp: (
-        (exponential.log, _where(_is_not_negative, _same)),
+        (exponential.log, _where(is_not_negative, _same)),
         (exponential.log1p, _where(_is_not_below_minus_one, lambda x: add(1.0, x))),
     ),
     exponential.expm1: (
         (exponential.softplus, exp),
-        (exponential.log, _where(_is_not_negative, lambda x: sub(x, 1.0))),
+        (exponential.log, _where(is_not_negative, lambda x: sub(x, 1.0))),
         (exponential.log1p, _where(_is_not_below_minus_one, _same)),
+    ),
+    exponential.softplus: ((exponential.log, _where(is_not_negative, log1p)),),
+    exponential.log1mexp: (
+        (exponential.log, _where(is_not_negative, lambda x: log1p(neg(x)))),
+        (exponential.log1mexp, _where(_is_not_positive, _same)),
     ),
     trigonometric.sinh: ((trigonometric.arcsinh, _same),),
     trigonometric.arcsinh: ((trigonometric.sinh, _same),),
@@ -65,7 +83,7 @@ def inverse_of_inverse(v: Variable) -> Any:
     assert v.owner is not None
     assert isinstance(v.owner.op, Elemwise)
     for inner, form in _INVERSES.get(v.owner.op.scalar_op, ()):
-        x = only(v.owner.inputs[0], inner)
+        x = argument(v.owner.inputs[0], inner)
         if x is not None:
-            return form(x)
+            return form(cast(x, dtype_of(v)))
     return None

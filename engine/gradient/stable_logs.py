@@ -11,6 +11,7 @@ from typing import Any
 
 from engine.gradient.stable_products import PARTS, determinant, exponential_form, log_of_product
 from engine.gradient.written_forms import (
+    argument,
     beside,
     exponent_of,
     exponents_of_sum,
@@ -97,9 +98,7 @@ def _log_of_function(v: Variable) -> Any:
     minus = negated(v)
     x = None if minus is None else only(minus, exponential.expm1)
     if x is not None:
-        return (
-            None if _is_bounded(x, comparison.maximum, lambda bound: bound > -0.7) else made_of(x, log1mexp)
-        )
+        return log1mexp(x)
     x = only(v, erfc)
     if x is not None:
         return _log_of_erfc(x)
@@ -107,7 +106,7 @@ def _log_of_function(v: Variable) -> Any:
     if x is not None:
         return switch(ge(v, 0), gammaln(x), float("nan"))
     return first_of(
-        exponent_of(v),
+        first_of(exponent_of(v), argument(v, exponential.exp)),
         made_of(exponential_form(v), exponent_of),
         made_of(log_odds(v), _log_sigmoid),
         _log_of_determinant(v),
@@ -197,9 +196,7 @@ def _log_of_reduced(v: Variable) -> Any:
 def _log_of_one_minus(w: Variable, steps: int = DEEPEST) -> Any:
     x = exponent_of(w)
     if x is not None:
-        return (
-            None if _is_bounded(x, comparison.minimum, lambda bound: bound < -0.69) else made_of(x, log1mexp)
-        )
+        return log1mexp(x)
     minus = negated(w)
     if minus is not None:
         return log1p_of(minus, steps - 1)
@@ -213,7 +210,7 @@ def log1p_of(w: Variable, steps: int = DEEPEST) -> Any:
         return _log_of_one_minus(minus, steps) if steps else None
     return first_of(
         made_of(exponent_of(w), softplus),
-        only(w, exponential.expm1),
+        argument(w, exponential.expm1),
         made_of(only(w, erf), lambda x: log_erfc(opposite(x))),
     )
 

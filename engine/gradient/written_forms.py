@@ -13,6 +13,7 @@ from typing import Any
 from engine.graph.variables import Variable
 from engine.scalar import arithmetic, comparison, conversion, exponential
 from engine.scalar.op import ScalarOp
+from engine.scalar.promotion import DISCRETE
 from engine.tensor.elemwise import DimShuffle, Elemwise, elemwise
 from engine.tensor.matching import DEEPEST, dtype_of, is_alike, operands_of, scalar_value
 from engine.tensor.math import neg
@@ -31,6 +32,14 @@ def only(v: Variable, op: ScalarOp) -> Any:
     """Return x if `v` is `op` of x and has its dtype; otherwise None."""
     operands = floats(v, op)
     return None if operands is None else operands[0]
+
+
+def argument(v: Variable, op: ScalarOp) -> Any:
+    """Return x if `v` is `op` of x, which has its dtype or is of whole numbers; otherwise None."""
+    operands = operands_of(v, op)
+    if operands is None or dtype_of(operands[0]) not in (dtype_of(v), *DISCRETE):
+        return None
+    return operands[0]
 
 
 def beside(v: Variable, number: float, op: ScalarOp) -> Any:

@@ -52,7 +52,7 @@ SIGNATURES = {
     **{op: OperandTypes(1, DTYPES) for op in ("abs", "sqr")},
     **{op: OperandTypes(1, NUMBERS) for op in ("neg", "sign")},
     **{op: OperandTypes(1, FLOATS) for op in ("exp", "expm1", "log", "log1p", "sqrt", "sin", "cos", "tanh")},
-    **{op: OperandTypes(1, FLOATS) for op in ("sigmoid", "softplus", "reciprocal")},
+    **{op: OperandTypes(1, FLOATS) for op in ("sigmoid", "softplus", "log1mexp", "reciprocal")},
     **{op: OperandTypes(1, FLOATS) for op in ("exp2", "log2", "log10", "tan", "arcsin", "arccos", "arctan")},
     **{
         op: OperandTypes(1, FLOATS) for op in ("sinh", "cosh", "arcsinh", "arccosh", "arctanh", "erf", "erfc")

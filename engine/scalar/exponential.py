@@ -79,9 +79,26 @@ class Softplus(ScalarOp):
         return apply(mul, cotangent, apply(sigmoid, inputs[0]))
 
 
+class Log1mexp(ScalarOp):
+    """`log(1 - exp(a))` for a <= 0, exact near 0 and far from it; NaN above 0.
+
+    The branches are those of Maechler, "Accurately computing log(1 - exp(-|a|))", 2012.
+    """
+
+    rule = staticmethod(floating)
+
+    def _impl(self, a: Any) -> Any:
+        return np.where(a < -math.log(2), np.log1p(-np.exp(a)), np.log(-np.expm1(a))).astype(a.dtype)[()]
+
+    def partial(self, index: int, inputs: Any, output: Any, cotangent: Any, apply: ApplyScalarOp) -> Any:
+        slope = apply(true_div, apply(exp, inputs[0]), apply(sub, 0, apply(expm1, inputs[0])))
+        return apply(neg, apply(mul, cotangent, slope))
+
+
 exp = Exp()
 expm1 = Expm1()
 log = Log()
+log1mexp = Log1mexp()
 log1p = Log1p()
 sigmoid = Sigmoid()
 softplus = Softplus()

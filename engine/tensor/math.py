@@ -34,6 +34,7 @@ sign = elemwise(scalar.sign)
 exp = elemwise(scalar.exp)
 expm1 = elemwise(scalar.expm1)
 log = elemwise(scalar.log)
+log1mexp = elemwise(scalar.log1mexp)
 log1p = elemwise(scalar.log1p)
 sigmoid = expit = elemwise(scalar.sigmoid)
 softplus = elemwise(scalar.softplus)
@@ -117,8 +118,6 @@ identity = elemwise(scalar.identity)
 complex = elemwise(scalar.complex)
 
 
-_LOG_HALF = -math.log(2)
-
 TAIL_OF_ERFC = {"float64": 25.0, "float32": 9.0}
 """Beyond this the asymptotic series of erfc is used. erfc does not underflow before."""
 
@@ -131,16 +130,6 @@ def clip(x: Any, min: Any, max: Any) -> TensorVariable:
 def logit(p: Any) -> TensorVariable:
     """Return `log(p / (1 - p))`, the inverse of `sigmoid`."""
     return sub(log(p), log1p(neg(p)))
-
-
-def log1mexp(x: Any) -> TensorVariable:
-    """Return `log(1 - exp(x))` for x <= 0, exact near 0 and far from it.
-
-    The branches are those of Maechler, "Accurately computing log(1 - exp(-|a|))", 2012. Each is
-    computed from arguments clipped to its own range, so that its gradient is finite.
-    """
-    far, near = minimum(x, _LOG_HALF), maximum(x, _LOG_HALF)
-    return switch(lt(x, _LOG_HALF), log1p(neg(exp(far))), log(sub(0, expm1(near))))
 
 
 def log_erfc(x: Any) -> Any:

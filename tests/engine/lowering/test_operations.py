@@ -49,6 +49,7 @@ UFUNCS = {
     "tanh": np.tanh,
     "sigmoid": lambda x: 1 / (1 + np.exp(-x)),
     "softplus": lambda x: np.logaddexp(x, x.dtype.type(0)),
+    "log1mexp": lambda x: np.where(x < -0.69, np.log1p(-np.exp(x)), np.log(-np.expm1(x))).astype(x.dtype),
     "abs": np.abs,
     "sign": np.sign,
     "maximum": np.maximum,
@@ -102,7 +103,7 @@ UFUNCS = {
 }
 OF_NUMBERS = ("maximum_of_numbers", "minimum_of_numbers")
 INEXACT = set(
-    "pow exp expm1 log log1p sin cos tanh sigmoid softplus exp2 log2 log10 tan arcsin arccos arctan "
+    "pow exp expm1 log log1p sin cos tanh sigmoid softplus log1mexp exp2 log2 log10 tan arcsin arccos arctan "
     "arctan2 sinh cosh arcsinh arccosh arctanh erf erfc gamma gammaln psi tri_gamma".split()
 )
 

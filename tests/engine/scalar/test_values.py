@@ -3,6 +3,7 @@
 import warnings
 from itertools import product
 
+import mpmath
 import numpy as np
 import pytest
 from hypothesis import given
@@ -91,6 +92,19 @@ def test_sigmoid_and_softplus_have_their_limits(dtype):
     x = np.array([np.inf, -np.inf, np.nan], dtype)
     assert same(scalar.sigmoid.impl(x), np.array([1, 0, np.nan], dtype))
     assert same(scalar.softplus.impl(x), np.array([np.inf, 0, np.nan], dtype))
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_log1mexp_is_exact_near_0_and_far_from_it(dtype):
+    x = np.array([-1e-20, -1e-3, -0.69, -0.7, -3.0, -80.0], dtype)
+    with mpmath.workprec(200):
+        exact = [float(mpmath.log(-mpmath.expm1(float(each)))) for each in x]
+    found = scalar.log1mexp.impl(x)
+    np.testing.assert_allclose(found, exact, rtol=4 * np.finfo(dtype).eps)
+    assert found.dtype == dtype
+    assert same(
+        scalar.log1mexp.impl(np.array([0, -np.inf, 1], dtype)), np.array([-np.inf, -0.0, np.nan], dtype)
+    )
 
 
 def test_reciprocal_divides_one():

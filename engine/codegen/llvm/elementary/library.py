@@ -23,6 +23,7 @@ from engine.codegen.llvm.elementary.exponential import (
 from engine.codegen.llvm.elementary.large_numbers import define_for_large
 from engine.codegen.llvm.elementary.logarithm import (
     emit_log,
+    emit_log1mexp,
     emit_log1p,
     emit_log2,
     emit_log10,
@@ -57,6 +58,7 @@ _EMITTERS: dict[str, Callable[..., LlvmValue]] = {
     "expm1": emit_expm1,
     "log": emit_log,
     "log10": emit_log10,
+    "log1mexp": emit_log1mexp,
     "log1p": emit_log1p,
     "log2": emit_log2,
     "pow": emit_pow,

@@ -1,4 +1,4 @@
-"""log and what is made of it: log1p, log2, log10, softplus.
+"""log and what is made of it: log1p, log2, log10, softplus, log1mexp.
 
 x = 2**k m with sqrt(1/2) <= m < sqrt(2), and log(m) = 2 artanh(s) with s = (m - 1) / (m + 1), as a polynomial
 in s**2 (Tang, "Table-driven implementation of the logarithm function", 1990, without the table; the sums
@@ -21,7 +21,7 @@ from engine.codegen.llvm.elementary.arithmetic import (
     two_product,
 )
 from engine.codegen.llvm.elementary.coefficients import INVERSE_LOGS, LN2, LOG, LOG_OF_SUM, LOGS_OF_TWO
-from engine.codegen.llvm.elementary.exponential import TINY, emit_small_exp
+from engine.codegen.llvm.elementary.exponential import TINY, emit_exp, emit_expm1, emit_small_exp
 from engine.codegen.llvm.ir_text import DOUBLE, FLOAT, FunctionText, LlvmValue
 
 SMALLEST_NORMAL = {DOUBLE: 2.0**-1022, FLOAT: 2.0**-126}
@@ -64,6 +64,25 @@ def emit_softplus(b: FunctionText, x: LlvmValue) -> LlvmValue:
     f = b.select(is_large, b.muladd(e, of(0.5), of(-0.5)), e)
     found = _sum(b, only_if(b, is_large, of(1.0)), f)
     return b.op("fadd", only_if(b, b.compare("fcmp ogt", x, of(0.0)), x), found)
+
+
+def emit_log1mexp(b: FunctionText, x: LlvmValue) -> LlvmValue:
+    """Emit log(1 - exp(x)), within 2.5 ulp; minus infinity at 0, NaN above.
+
+    Next to 0 it is the logarithm of -expm1(x). Elsewhere e = exp(x) is at most about 1/2; what 1 - e loses by
+    rounding is added, divided by 1 - e, in the end.
+    """
+    of, one = x.type, x.type(1.0)
+    e = emit_exp(b, x)
+    is_far = b.compare("fcmp olt", x, of(-math.log(2.0)))
+    u = b.select(is_far, b.op("fsub", one, e), b.op("fneg", emit_expm1(b, x)))
+    k, m = split_any(b, u)
+    is_small = b.op("and", is_far, b.compare("fcmp olt", e, of(_LOG1P_SMALL)))
+    f = b.select(is_small, b.op("fneg", e), b.op("fsub", m, one))
+    lost = b.op("fsub", b.op("fsub", one, u), e)
+    correction = b.op("fmul", b.select(is_far, lost, of(0.0)), _rough_inverse(b, b.select(is_far, u, one)))
+    kept = b.select(is_small, of(0.0), k), f, b.select(is_small, of(0.0), correction)
+    return _or_of_any(b, u, _sum(b, *kept))
 
 
 def emit_log2(b: FunctionText, x: LlvmValue) -> LlvmValue:

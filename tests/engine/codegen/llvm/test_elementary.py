@@ -21,6 +21,7 @@ BOUNDS = {
     "expm1": 2.5,
     "log": 1.0,
     "log10": 2.0,
+    "log1mexp": 2.5,
     "log1p": 1.0,
     "log2": 2.0,
     "sigmoid": 3.0,
@@ -37,6 +38,7 @@ EXACT = {
     "log2": lambda x: mpmath.log(x) / mpmath.log(2),
     "log10": lambda x: mpmath.log(x) / mpmath.log(10),
     "sigmoid": lambda x: 1 / (1 + mpmath.exp(-x)),
+    "log1mexp": lambda x: mpmath.log(-mpmath.expm1(x)) if x > -1 else mpmath.log1p(-mpmath.exp(x)),
     "softplus": lambda x: max(x, 0) + mpmath.log1p(mpmath.exp(-min(abs(x), 2000))),
 }
 LOGARITHMS = ("log", "log2", "log10")
@@ -79,12 +81,14 @@ def regimes(op, dtype):
     numbers = numbers[np.isfinite(numbers)]
     if op in LOGARITHMS:
         return np.abs(numbers[numbers != 0])
+    if op == "log1mexp":
+        return numbers[numbers < 0]
     return numbers[numbers > -1] if op == "log1p" else numbers
 
 
 def exact(op, x):
     """Return the function's value in 140 bits, of which saturated ones need not be computed."""
-    if op in ("exp", "expm1", "sinh", "cosh", "sigmoid", "tanh", "erf", "erfc", "exp2"):
+    if op in ("exp", "expm1", "sinh", "cosh", "sigmoid", "tanh", "erf", "erfc", "exp2", "log1mexp"):
         x = min(max(x, -1300.0), 1300.0)
         if op in ("erf", "erfc"):
             x = min(max(x, -40.0), 40.0)
@@ -130,6 +134,7 @@ def test_a_number_gives_the_same_bits_wherever_it_lies(op, dtype, level):
         ("expm1", -1.0, math.inf, -0.0),
         ("log", math.nan, math.inf, -math.inf),
         ("log10", math.nan, math.inf, -math.inf),
+        ("log1mexp", 0.0, math.nan, -math.inf),
         ("log1p", math.nan, math.inf, -0.0),
         ("log2", math.nan, math.inf, -math.inf),
         ("sigmoid", 0.0, 1.0, 0.5),

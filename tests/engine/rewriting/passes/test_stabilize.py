@@ -69,6 +69,57 @@ def test_a_number_added_to_1_under_a_logarithm_comes_back_whole(rewritten, build
     np.testing.assert_allclose(rewritten(x, build(x)).evaluate(values), sign * values**2, rtol=1e-12)
 
 
+@pytest.mark.parametrize("points", [[-800.0, -3.0, -1e-9, 0.0, 0.4, 2.0]])
+@pytest.mark.parametrize(
+    ("build", "expected", "exactly"),
+    [
+        (lambda x: pt.log1mexp(pt.log1mexp(x)), [], lambda x: x if x <= 0 else np.nan),
+        (lambda x: pt.log1mexp(pt.log(x)), ["neg", "log1p"], lambda x: np.log1p(-x) if x >= 0 else np.nan),
+        (lambda x: pt.softplus(pt.log(x)), ["log1p"], lambda x: np.log1p(x) if x >= 0 else np.nan),
+    ],
+)
+def test_functions_of_logarithms_are_computed_without_them(rewritten, build, expected, exactly, points):
+    x = pt.vector("x")
+    graph = rewritten(x, build(x))
+    assert [op for op in graph.ops if op not in ("le", "ge", "where")] == expected
+    with np.errstate(all="ignore"):
+        exact = [exactly(point) for point in points]
+    np.testing.assert_allclose(graph.evaluate(np.array(points)), exact, rtol=1e-14)
+
+
+def test_digits_next_to_0_survive_a_logarithm_of_what_log1mexp_is_read_by(rewritten):
+    x = pt.vector("x")
+    found = rewritten(x, pt.log1p(pt.expm1(pt.log1mexp(x)))).evaluate(np.array([-1e-30, -50.0]))
+    np.testing.assert_allclose(found, [np.log(1e-30), -np.exp(-50.0)], rtol=1e-14)
+
+
+@pytest.mark.parametrize(
+    ("build", "exactly"),
+    [
+        (lambda x: pt.log(pt.exp(x)), lambda x: x),
+        (lambda x: pt.log1p(pt.expm1(x)), lambda x: x),
+        (lambda x: pt.sqr(pt.sqrt(x)), lambda x: x if x >= 0 else np.nan),
+        (lambda x: pt.exp(pt.log(x)), lambda x: x if x >= 0 else np.nan),
+        (lambda x: pt.tanh(pt.arctanh(x)), lambda x: x if abs(x) <= 1 else np.nan),
+        (lambda x: pt.log1mexp(pt.log(x)), lambda x: np.log1p(-float(x)) if 0 <= x <= 1 else np.nan),
+    ],
+)
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int64"])
+def test_functions_undo_each_other_for_whole_numbers_too(rewritten, build, exactly, dtype):
+    x = pt.vector("x", dtype=dtype)
+    graph = rewritten(x, build(x))
+    assert not {"exp", "log", "expm1", "sqrt", "tanh"} & set(graph.ops)
+    points = np.array([0, 1, 2, 127, *([] if dtype == "uint8" else [-1, -128])], dtype)
+    with np.errstate(all="ignore"):
+        exact = [exactly(int(point)) for point in points]
+    np.testing.assert_array_equal(graph.evaluate(points), exact)
+
+
+def test_the_root_of_a_square_of_whole_numbers_stays_because_squares_wrap(rewritten):
+    x = pt.vector("x", dtype="int8")
+    assert "sqrt" in rewritten(x, pt.sqrt(pt.sqr(x))).ops
+
+
 def test_integers_are_left_alone_because_they_wrap(rewritten):
     x = pt.lvector("x")
     assert "log1p" not in rewritten(x, pt.log(1 + x)).ops
