@@ -140,7 +140,6 @@ FORMS: dict[str, tuple[str, ...]] = {
         "test_basic.py::test_local_merge_consecutive_specify_shape*",
         "test_basic.py::test_shape_unsafe_tag",
         "test_basic.py::test_local_remove_all_assert",
-        "test_math.py::test_local_dot_to_mul_unspecified_length_1",
         "test_subtensor_lift.py::TestLocalSubtensorSpecifyShapeLift::*",
         "test_subtensor_lift.py::TestLocalSubtensorOfBatchDims::test_elemwise[[]*",
         "test_subtensor_lift.py::TestLocalSubtensorOfBatchDims::test_stale_*",
@@ -173,7 +172,6 @@ FORMS: dict[str, tuple[str, ...]] = {
     BATCH: (
         "test_subtensor.py::TestBlockwiseIncSubtensor::*",
         "test_subtensor_lift.py::TestLocalSubtensorOfBatchDims::test_blockwise",
-        "test_math.py::test_local_dot_to_mul?True-*",
     ),
     VECTORS: ("test_math.py::test_batch_matvec_to_matmul*",),
     INFINITE: ("test_math.py::TestDotDiagToElemwise::*eye_mul?",),
