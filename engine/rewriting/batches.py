@@ -17,11 +17,13 @@ from engine.rewriting.equilibrium import EquilibriumGraphRewriter, replace_outpu
 from engine.rewriting.rewriters import GraphRewriter, RewriteReport, node_rewriter
 from engine.scalar.promotion import COMPILED
 from engine.tensor.blockwise import Blockwise
+from engine.tensor.elemwise import cast, dimshuffle
 from engine.tensor.linalg.callback_op import CallbackOp
 from engine.tensor.matching import tensor_type_of
 from engine.tensor.math import mul
 from engine.tensor.products import Dot, dot
-from engine.tensor.shape import reshape, shape_i
+from engine.tensor.reduction import sum as sum_over
+from engine.tensor.shape import expand_dims, reshape, shape_i
 from engine.tensor.signature import parsed
 
 
@@ -91,13 +93,16 @@ def local_useless_blockwise(fgraph: FunctionGraph, node: Apply) -> Sequence[Vari
 def without_blockwise(node: Apply) -> Sequence[Variable]:
     """Return what a Blockwise node computes as a loop over the batch.
 
-    A product of all matrices with one is one product of their rows.
+    A product of all matrices with one is one product of their rows; one with rows or columns is a product of
+    elements and a sum, which are one loop.
     """
     op, inputs = node.op, node.inputs
     assert isinstance(op, Blockwise)
     count, core = op.batch_ndim(node), op.core_node(node.inputs)
     if count == 0:
         return core.clone_with_new_inputs(inputs).outputs
+    if isinstance(core.op, Dot) and (vectors := _product_of_vectors(core, *inputs)) is not None:
+        return [as_typed(vectors, node.outputs[0])]
     is_one = all(tensor_type_of(inputs[-1]).broadcastable[:count])
     if isinstance(core.op, Dot) and is_one and [tensor_type_of(v).ndim for v in core.inputs] == [2, 2]:
         found = [_rows_times(inputs[0], one_for_all(inputs[1], count), count)]
@@ -107,6 +112,29 @@ def without_blockwise(node: Apply) -> Sequence[Variable]:
         if any(tensor_type_of(v).dtype not in COMPILED for v in inputs):
             found = _with_lengths(found, op, inputs, count)
     return [as_typed(new, old) for new, old in zip(found, node.outputs, strict=True)]
+
+
+def _product_of_vectors(core: Apply, x: Any, y: Any) -> Any:
+    """Return the sum of the products of the rows `x`, or the columns `y`, with the other matrices; None if
+    they are neither, or if one length of the sum is known to be 1: then elements would be repeated.
+    """
+    rows, columns = (tensor_type_of(v) for v in core.inputs)
+    if [rows.ndim, columns.ndim] != [2, 2] or 1 in (rows.shape[1], columns.shape[0]):
+        return None
+    place = x.type.ndim - 2
+    one_row, one_column = rows.shape[0] == 1, columns.shape[1] == 1
+    batch = range(place)
+    if one_column:  # of one row, too, the products need no axis of it
+        left = dimshuffle(x, (*batch, place + 1)) if one_row else x
+        right = dimshuffle(y, (*batch, place) if one_row else (*batch, "x", place))
+        axis = place if one_row else place + 1
+    elif one_row:
+        left, right, axis = dimshuffle(x, (*batch, place + 1, "x")), y, place
+    else:
+        return None
+    dtype = core.outputs[0].type.dtype
+    total = sum_over(mul(cast(left, dtype), cast(right, dtype)), axis, dtype=dtype)
+    return expand_dims(total, (place, place + 1) if one_row and one_column else axis)
 
 
 def _rows_times(x: Any, y: Any, count: int) -> Any:

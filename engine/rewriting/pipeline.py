@@ -26,6 +26,7 @@ from engine.rewriting.merge import MergeOptimizer
 from engine.rewriting.passes import (
     arithmetic,
     axes,
+    batched_products,
     branch_merging,
     casts,
     checks,
@@ -138,11 +139,12 @@ def _canonical_forms() -> EquilibriumDB:
     canonicalize.register(
         local_subtensor_of_adv_subtensor.name, local_subtensor_of_adv_subtensor, use_db_name_as_tag=False
     )
-    # In functions, graphs have taken the places of these Ops before.
+    # In functions, graphs have taken the places of these Ops before, and loops those of batches.
     for inlining, tag in (
         (local_split_dims, "canonicalize"),
         (local_join_dims, "canonicalize"),
         (late_inline_OpFromGraph, "specialize"),
+        (batched_products.local_batched_matmul_to_core_matmul_with_reshape, "specialize"),
     ):
         canonicalize.register(inlining.name, inlining, tag, use_db_name_as_tag=False)
     # Functions are merged before and after; who asks for canonical forms alone has them merged, too.

@@ -11,9 +11,9 @@ from engine.tensor.conversion import as_tensor_variable
 from engine.tensor.elemwise import cast, dimshuffle
 from engine.tensor.joining import stack
 from engine.tensor.math import eq, mul, sub
-from engine.tensor.products import dot
+from engine.tensor.products import dot, matmul
 from engine.tensor.reduction import sum as sum_over
-from engine.tensor.shape import expand_dims, reshape, shape_i, size_over, transpose
+from engine.tensor.shape import expand_dims, reshape, shape_i, size_over, squeeze, transpose
 
 if TYPE_CHECKING:
     from engine.tensor.variable import TensorVariable
@@ -82,7 +82,11 @@ def vecdot(x1: Any, x2: Any, dtype: Any = None) -> TensorVariable:
     """Return the products of `x1` and `x2`, which are not conjugated, summed over their last axis in their
     dtype.
     """
-    return _as_dtype(_summed(mul(x1, x2), -1), dtype)
+    x1, x2 = as_tensor_variable(x1), as_tensor_variable(x2)
+    if x1.type.ndim == x2.type.ndim == 1:
+        products = mul(x1, x2)
+        return _as_dtype(sum_over(products, -1, dtype=products.type.dtype), dtype)
+    return squeeze(matmul(expand_dims(x1, -2), expand_dims(x2, -1), dtype), (-2, -1))
 
 
 def matvec(x1: Any, x2: Any, dtype: Any = None) -> TensorVariable:
@@ -90,7 +94,7 @@ def matvec(x1: Any, x2: Any, dtype: Any = None) -> TensorVariable:
     x1, x2 = as_tensor_variable(x1), as_tensor_variable(x2)
     if x1.type.ndim == 2 and x2.type.ndim == 1:
         return _as_dtype(dot(x1, x2), dtype)
-    return vecdot(x1, expand_dims(x2, -2), dtype)
+    return squeeze(matmul(x1, expand_dims(x2, -1), dtype), -1)
 
 
 def vecmat(x1: Any, x2: Any, dtype: Any = None) -> TensorVariable:
@@ -98,11 +102,7 @@ def vecmat(x1: Any, x2: Any, dtype: Any = None) -> TensorVariable:
     x1, x2 = as_tensor_variable(x1), as_tensor_variable(x2)
     if x1.type.ndim == 1 and x2.type.ndim == 2:
         return _as_dtype(dot(x1, x2), dtype)
-    return _as_dtype(_summed(mul(expand_dims(x1, -1), x2), -2), dtype)
-
-
-def _summed(products: Any, axis: int) -> Any:
-    return sum_over(products, axis, dtype=products.type.dtype)
+    return squeeze(matmul(expand_dims(x1, -2), x2, dtype), -2)
 
 
 def cross(

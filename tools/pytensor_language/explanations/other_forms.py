@@ -34,7 +34,6 @@ PLAIN = "it makes an Op as only PyTensor's own code does"
 ADDED = "two written parts are merged only where lengths are known to fit"
 SLICES = "a slice of a slice is two views: lengths are arithmetic on registers (decision 0139)"
 BATCH = "a batch is an Op with more axes, not a Blockwise (decision 0117)"
-VECTORS = "a batch of products of vectors is a product of elements and a sum, one loop"
 INFINITE = "eye(n) * d is NaN beside the diagonal where d is infinite, so it is no diagonal matrix"
 
 FORMS: dict[str, tuple[str, ...]] = {
@@ -173,7 +172,6 @@ FORMS: dict[str, tuple[str, ...]] = {
         "test_subtensor.py::TestBlockwiseIncSubtensor::*",
         "test_subtensor_lift.py::TestLocalSubtensorOfBatchDims::test_blockwise",
     ),
-    VECTORS: ("test_math.py::test_batch_matvec_to_matmul*",),
     INFINITE: ("test_math.py::TestDotDiagToElemwise::*eye_mul?",),
 }
 """Patterns of tests by the reason."""

@@ -37,7 +37,9 @@ def test_one_known_length_of_two_is_enough_and_the_other_is_checked(batch, known
     assert not any(isinstance(n.op, Dot | Blockwise) for n in function.maker.fgraph.apply_nodes)
     values = [np.random.default_rng(3).normal(size=shape) for shape in (x_shape, y_shape)]
     found = function(*values)
-    flat = [v.reshape(*v.shape[: len(batch)], *core) for v, core in zip(values, _cores(left, right), strict=True)]
+    flat = [
+        v.reshape(*v.shape[: len(batch)], *core) for v, core in zip(values, _cores(left, right), strict=True)
+    ]
     due = (flat[0] * flat[1]).reshape(found.shape)
     np.testing.assert_allclose(found, due)
     for position, (length, axis) in enumerate(zip(known, (last, first), strict=True)):
