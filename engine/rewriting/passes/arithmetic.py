@@ -22,7 +22,7 @@ from engine.graph.user_ops import is_user_op
 from engine.rewriting.elementwise_pattern import apply_scalar, scalar_op_of
 from engine.rewriting.rewriters import node_rewriter
 from engine.scalar.promotion import FLOATS
-from engine.tensor.elemwise import Elemwise, cast, elemwise, split, within
+from engine.tensor.elemwise import DimShuffle, Elemwise, cast, dimshuffle, elemwise, split, within
 from engine.tensor.matching import dtype_of, operands_of, scalar_value
 
 NEVER_NEGATIVE_ZERO = ("exp", "sqr", "abs", "sigmoid", "softplus")
@@ -141,9 +141,12 @@ def local_neg(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
 
 @node_rewriter([elemwise(scalar.add), elemwise(scalar.sub)])
 def local_add_sub_neg(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
-    """a + -b -> a - b; -a + b -> b - a; a - -b -> a + b, of floats."""
+    """a + -b -> a - b; -a + b -> b - a; a - -b -> a + b, of floats; x - -5.0 -> x + 5.0."""
     left, right = node.inputs
     op = scalar_op_of(node)
+    number = scalar_value(right)
+    if op == scalar.sub and number is not None and number < 0 and _is_float_constant(right, node):
+        return as_output(apply_scalar(scalar.add, left, apply_scalar(scalar.neg, right)), node)
     negated = _negated(right, node)
     if negated is not None:
         return as_output(apply_scalar(scalar.sub if op == scalar.add else scalar.add, left, negated), node)
@@ -176,9 +179,15 @@ def _is_float_constant(variable: Variable, node: Apply) -> bool:
 
 
 def _negated(variable: Variable, node: Apply) -> Variable | None:
-    """Return x if `variable` is -x, with the float dtype of the output of `node`; else None."""
+    """Return x if `variable` is -x, with the float dtype of the output of `node`, or with other axes the same
+    elements; else None.
+    """
     if dtype_of(variable) not in FLOATS or dtype_of(variable) != dtype_of(node.outputs[0]):
         return None
+    moved = variable.owner
+    if moved is not None and isinstance(moved.op, DimShuffle):
+        operands = operands_of(moved.inputs[0], scalar.neg)
+        return None if operands is None else dimshuffle(operands[0], moved.op.new_order)
     operands = operands_of(variable, scalar.neg)
     return None if operands is None else operands[0]
 

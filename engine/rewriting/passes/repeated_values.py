@@ -10,21 +10,27 @@ from collections.abc import Sequence
 from typing import Any
 
 from engine import scalar
-from engine.graph import Apply, FunctionGraph, Variable
+from engine.graph import Apply, Constant, FunctionGraph, Variable
 from engine.rewriting.rewriters import GraphRewriter, RewriteReport, node_rewriter
 from engine.tensor import Alloc, DimShuffle, Elemwise, Shape_i, dimshuffle
 from engine.tensor.checks import specify_shape
+from engine.tensor.conversion import number
 from engine.tensor.creation import alloc
 from engine.tensor.elemwise import elemwise
 from engine.tensor.matching import DEEPEST, scalar_value, tensor_type_of
 from engine.tensor.shape import shape_i
+from engine.tensor.type import tensor_type
+from engine.tensor.variable import TensorConstant
 
 _SECOND = elemwise(scalar.second)
 
 
 @node_rewriter([Elemwise])
 def local_elemwise_alloc(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
-    """f(alloc(a, n, m), x) -> f(a, x), if x has as many elements along each axis that a is repeated over."""
+    """f(alloc(a, n, m), x) -> f(a, x), if x has as many elements along each axis that a is repeated over.
+
+    A constant of equal elements is such a value too: x * ones(3) is x, of 3 elements.
+    """
     assert isinstance(node.op, Elemwise)
     if len(node.inputs) < 2 or len(node.outputs) != 1 or node.op.scalar_op == scalar.second:
         return None
@@ -40,6 +46,8 @@ def local_elemwise_alloc(fgraph: FunctionGraph, node: Apply) -> list[Variable] |
 
 def _repeated(variable: Variable) -> tuple[Any, list[Any]] | None:
     """Return the value that is repeated in `variable`, with its axes in place, and all lengths; or None."""
+    if isinstance(variable, Constant):
+        return _repeated_in(variable)
     node = variable.owner
     order: Sequence[Any] = range(tensor_type_of(variable).ndim)
     if node is not None and isinstance(node.op, DimShuffle):
@@ -50,6 +58,21 @@ def _repeated(variable: Variable) -> tuple[Any, list[Any]] | None:
     if len([place for place in order if isinstance(place, int)]) != len(lengths):
         return None
     return dimshuffle(value, order), [lengths[place] if isinstance(place, int) else None for place in order]
+
+
+def _repeated_in(constant: Constant) -> tuple[Any, list[Any]] | None:
+    """Return the number that all elements of a constant are, bit for bit, and its lengths; None if it is
+    data, or differs, or is of one element.
+    """
+    array = constant.data
+    if not isinstance(constant, TensorConstant) or constant.is_data or array.size < 2:
+        return None
+    one = array.ravel()[:1]
+    if array.tobytes() != one.tobytes() * array.size:
+        return None
+    shape = (1,) * array.ndim
+    value = TensorConstant(tensor_type(array.dtype.name, shape), one.reshape(shape))
+    return value, [number(length, "int64") for length in array.shape]
 
 
 def _without(inputs: Sequence[Variable], place: int, value: Any, lengths: Sequence[Any]) -> list[Any] | None:

@@ -36,6 +36,18 @@ def test_subtracting_negative_zero_stays(rewritten, dtype, special):
     assert rewritten(x, x - (-0.0)).check_values(special, exact=True).ops == ["sub"]
 
 
+def test_a_negative_number_that_is_subtracted_is_added(rewritten, dtype, special):
+    x = pt.vector("x", dtype=dtype)
+    assert rewritten(x, x - (-5.0)).check_values(special, exact=True).ops == ["add"]
+
+
+@pytest.mark.parametrize("build", [lambda a, x: -a + x, lambda a, x: x + -a, lambda a, x: x - (-a)])
+def test_the_sign_of_what_is_repeated_is_the_operations(rewritten, build):
+    a, x = pt.dscalar("a"), pt.dvector("x")
+    graph = rewritten([a, x], build(a, x)).check_values(2.5, np.array([1.0, -3.0]), exact=True)
+    assert "neg" not in graph.ops
+
+
 def test_adding_zero_to_what_is_never_negative_zero_is_dropped(rewritten, dtype, special):
     x = pt.vector("x", dtype=dtype)
     graph = rewritten(x, 0.0 + abs(x)).check_values(special, exact=True)

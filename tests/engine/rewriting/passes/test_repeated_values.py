@@ -3,6 +3,7 @@ import pytest
 
 import engine
 import engine.tensor as pt
+from engine.graph import Constant
 from engine.graph.reference import evaluate
 
 X = np.arange(6.0).reshape(2, 3)
@@ -45,6 +46,32 @@ def test_constant_lengths_are_checked_still(rewritten, named, shape):
     for inputs, outputs in ((graph.inputs, graph.outputs), (graph.fgraph.inputs, graph.fgraph.outputs)):
         with pytest.raises((ValueError, AssertionError)):
             evaluate(inputs, outputs, [np.array(1.5), value])
+
+
+@pytest.mark.parametrize("shape", [(2, 3), (2, 2), (4, 3), (1, 3)])
+@pytest.mark.parametrize("number", [1.0, 2.5, -0.0, np.inf])
+def test_a_constant_of_equal_elements_is_that_number_repeated(rewritten, named, number, shape):
+    _, _, x, _ = named
+    graph = rewritten(x, x * np.full((2, 3), number))
+    constants = [v for node in graph.fgraph.apply_nodes for v in node.inputs if isinstance(v, Constant)]
+    assert all(v.data.size == 1 for v in constants)
+    value = np.ones(shape)
+    if shape == (2, 3):
+        graph.check_values(value, exact=True)
+        return
+    with pytest.raises((ValueError, AssertionError)):
+        evaluate(graph.fgraph.inputs, graph.fgraph.outputs, [value])
+
+
+@pytest.mark.parametrize(
+    "array", [np.array([0.0, -0.0, 0.0]), np.array([1.0, 2.0, 1.0]), np.ones(40), np.ones((2, 3))]
+)
+def test_other_constants_stay(rewritten, named, array):
+    _, v, _, _ = named
+    graph = rewritten(v, 2.5 + v + array)
+    graph.check_values(np.arange(float(array.shape[-1])), exact=True)
+    sizes = [v.data.size for node in graph.fgraph.apply_nodes for v in node.inputs if isinstance(v, Constant)]
+    assert array.size in sizes
 
 
 def test_lengths_that_nothing_else_has_stay(rewritten, named):
