@@ -9,6 +9,8 @@ LINKERS = "it tests PyTensor's linkers, C code or debugging modes"
 FUNCTION = "it looks into PyTensor's compiled function"
 SCAN = "it looks into the data structures behind PyTensor's Scan"
 PRIVATE = "it asks for a private function"
+REWRITE = "it asks for the functions that one of PyTensor's rewrites is made of"
+OVERWRITTEN = "it asks what is overwritten"
 
 NAMES = {
     "pytensor.link.": LINKERS,
@@ -52,6 +54,10 @@ NAMES = {
     "destroyhandler_tolerate_aliased": FUNCTION,
     "pytensor.compile.ops.ViewOp": LINKERS,
     "pytensor.tensor.math._dot": PRIVATE,
+    "pytensor.tensor.math._conj": PRIVATE,
+    "pytensor.tensor.rewriting.math.parse_mul_tree": REWRITE,
+    "pytensor.tensor.rewriting.math.is_1pexp": REWRITE,
+    "Elemwise.inplace_pattern": OVERWRITTEN,
 }
 """A part of what a test says, and the reason."""
 

@@ -5,7 +5,7 @@ Values are those of PyTensor in each; decision 0142 has the rewrites that would 
 
 from __future__ import annotations
 
-from explanations.difference import RUN, OtherForm
+from explanations.difference import RUN, OtherForm, difference
 from pytensor_tests.explained import ExplainedDifference
 
 FOLDER = "tests/tensor/rewriting/"
@@ -174,8 +174,17 @@ FORMS: dict[str, tuple[str, ...]] = {
 }
 """Patterns of tests by the reason."""
 
-INTERNAL: tuple[ExplainedDifference, ...] = ()
+INTERNAL: tuple[ExplainedDifference, ...] = (
+    difference(f"{FOLDER}test_elemwise.py::*multiout_inplace*", "assert {}", "it asks what is overwritten"),
+)
 
-EXPLAINED: tuple[ExplainedDifference, ...] = tuple(
-    OtherForm(RUN, f"{FOLDER}{tests}", "", reason) for reason, patterns in FORMS.items() for tests in patterns
+EXPLAINED: tuple[ExplainedDifference, ...] = (
+    difference(
+        "tests/tensor/*", "check_stack_trace", "no variable knows the line that made it (decision 0173)"
+    ),
+    *(
+        OtherForm(RUN, f"{FOLDER}{tests}", "", reason)
+        for reason, patterns in FORMS.items()
+        for tests in patterns
+    ),
 )
