@@ -7,7 +7,8 @@ A pattern is written with tuples and strings; `convert_strs_to_vars` makes it an
              | (OpPattern(class, parameter=...), pattern...)
              | "name"                                   any variable, the same in all places
              | {"pattern": "name", "constraint": f}     only if f(variable) is true
-             | Asterisk("name")                         all further inputs, as a tuple; in the last place
+             | Asterisk("name")                         all further inputs, as a tuple; in the last place.
+                                                        Those of a sum or product of several are its terms
              | number | array | constant                a constant equal to it
 
 The names and the grammar are PyTensor's (`pytensor.graph.rewriting.unify`).
@@ -35,6 +36,9 @@ COMMUTATIVE = frozenset(
         *(scalar.and_, scalar.or_, scalar.xor),
     )
 )
+
+
+ASSOCIATIVE = COMMUTATIVE - {scalar.eq, scalar.neq}
 
 
 class LiteralString(Struct, frozen=True):
@@ -193,13 +197,32 @@ def _matches(
     pattern: PatternNode, node: Apply, bound: Bindings, may_go: Callable[[Variable], bool]
 ) -> Iterator[Bindings]:
     any_number = bool(pattern.inputs) and isinstance(pattern.inputs[-1], Asterisk)
-    missing = len(pattern.inputs) - any_number - len(node.inputs)
+    inputs = _terms_of(node, may_go) if any_number else tuple(node.inputs)
+    missing = len(pattern.inputs) - any_number - len(inputs)
     if missing > 0 or (missing < 0 and not any_number):
         return
     in_any_order = _is_commutative(node.op)
     for op in _forms_of(node):
         for start in _ops_of(pattern.op_match, op, bound):
-            yield from _assigned(pattern.inputs, tuple(node.inputs), in_any_order, start, may_go)
+            yield from _assigned(pattern.inputs, inputs, in_any_order, start, may_go)
+
+
+def _terms_of(node: Apply, may_go: Callable[[Variable], bool]) -> tuple[Variable, ...]:
+    """Return the inputs of `node`; of an associative operation those of the same one within, too.
+
+    One that computes in another dtype rounds or wraps by itself: it is a term.
+    """
+    if getattr(node.op, "scalar_op", node.op) not in ASSOCIATIVE:
+        return tuple(node.inputs)
+    due, terms, waiting = node.outputs[0].type.dtype, list[Variable](), list(node.inputs)[::-1]
+    while waiting:
+        variable = waiting.pop()
+        inner = variable.owner
+        if inner is not None and inner.op == node.op and variable.type.dtype == due and may_go(variable):
+            waiting += inner.inputs[::-1]
+        else:
+            terms.append(variable)
+    return tuple(terms)
 
 
 def _forms_of(node: Apply) -> Iterator[Op]:

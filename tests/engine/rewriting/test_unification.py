@@ -49,6 +49,25 @@ def test_an_asterisk_stands_for_all_further_inputs_and_is_spread_out_again():
     assert found((pt.exp, "x", "y", Asterisk("rest")), pt.exp(x)) is None
 
 
+def test_an_asterisk_stands_for_the_terms_of_a_sum_or_product_of_several():
+    pattern = (pt.add, "first", Asterisk("rest"))
+    assert found(pattern, pt.add(x, y, x)) == {"first": x, "rest": (y, x)}
+    assert found(pattern, x + (y + (x + y))) == {"first": x, "rest": (y, x, y)}
+    total, product, z = x + y, x * y, pt.fvector("z")
+    assert found((pt.mul, "first", Asterisk("rest")), total * x * y) == {"first": total, "rest": (x, y)}
+    assert found(pattern, product + x) == {"first": product, "rest": (x,)}
+    narrow = z + z  # it rounds to float32
+    assert found(pattern, narrow + x) == {"first": narrow, "rest": (x,)}
+    assert found((pt.sub, "first", Asterisk("rest")), (x - y) - x)["rest"] == (x,)
+
+
+def test_a_sum_that_something_else_reads_is_one_term():
+    part = x + y
+    pattern = convert_strs_to_vars((pt.add, "first", Asterisk("rest")))
+    matched = match_pattern(pattern, (part + x).owner, may_go=lambda variable: variable is not part)
+    assert list(matched.values()) == [part, (x,)]
+
+
 def test_a_commutative_op_deep_in_a_pattern_is_tried_in_every_order():
     assert found((pt.sub, (pt.add, "x", "y"), "y"), (x + y) - x) == {"x": y, "y": x}
 
