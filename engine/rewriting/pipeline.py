@@ -149,10 +149,12 @@ def _canonical_forms() -> EquilibriumDB:
         canonicalize.register(inlining.name, inlining, tag, use_db_name_as_tag=False)
     # Functions are merged before and after; who asks for canonical forms alone has them merged, too.
     canonicalize.register("merge", MergeOptimizer(), "canonicalize", use_db_name_as_tag=False)
+    as_in_pytensor = {local_useless_blockwise.name: "local_eager_useless_unbatched_blockwise"}
     for tag, rewriters in (("canonicalize", CANONICALIZE), ("stabilize", STABILIZE)):
         tags = ("fast_run", "fast_compile", tag, "specialize")  # what PyTensor specializes, runs here at once
         for rewriter in rewriters:
-            canonicalize.register(rewriter.name, rewriter, *tags, use_db_name_as_tag=False)
+            also = [as_in_pytensor[rewriter.name]] if rewriter.name in as_in_pytensor else []
+            canonicalize.register(rewriter.name, rewriter, *tags, *also, use_db_name_as_tag=False)
     return canonicalize
 
 

@@ -17,7 +17,7 @@ from engine.tensor.blockwise import Blockwise
 from engine.tensor.elemwise import dimshuffle
 from engine.tensor.matching import tensor_type_of
 from engine.tensor.math import mul
-from engine.tensor.products import Dot, matmul
+from engine.tensor.products import Dot
 from engine.tensor.shape import reshape, shape_i
 
 
@@ -58,7 +58,7 @@ def _merged(x: Any, y: Any, count: int, rows: Sequence[int], columns: Sequence[i
     column_lengths = [shape_i(y, axis) for axis in column_axes]
     left = reshape(left, [*_first(left, len(kept)), _product(row_lengths), shape_i(x, count + 1)])
     right = reshape(right, [*_first(right, len(kept)), shape_i(y, count), _product(column_lengths)])
-    product = matmul(left, right)
+    product: Any = Blockwise(Dot(), "(m,k),(k,n)->(m,n)")(left, right)
     apart = reshape(product, [*_first(product, len(kept)), *row_lengths, *column_lengths])
     places = {axis: place for place, axis in enumerate((*kept, *row_axes, *column_axes))}
     return dimshuffle(apart, [places.get(axis, "x") for axis in range(count + 2)])

@@ -59,6 +59,16 @@ def test_a_batch_of_vectors_for_one_matrix_is_a_matrix(name, left, right, are_kn
         )
 
 
+@pytest.mark.parametrize("name", ["local_useless_blockwise", "local_eager_useless_unbatched_blockwise"])
+def test_a_product_without_a_batch_is_a_dot_unless_it_is_excluded_by_either_name(name):
+    x, y = pt.tensor("x", dtype="float64", shape=(1, 2, 2)), pt.tensor("y", dtype="float64", shape=(5, 2))
+    sets = ("canonicalize", "specialize")
+    for exclude, due in (((), Dot), ((name,), Blockwise)):
+        found = rewrite_graph(pt.matvec(x, y), include=sets, exclude=exclude)
+        ops = [v.owner.op for v in ancestors([found]) if v.owner is not None]
+        assert [type(op) for op in ops if isinstance(op, Dot | Blockwise)] == [due]
+
+
 @pytest.mark.parametrize("name", PRODUCTS)
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int16", "bool", "complex128"])
 def test_in_a_function_products_with_vectors_are_products_of_elements_and_a_sum(name, dtype):
