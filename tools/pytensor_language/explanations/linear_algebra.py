@@ -97,7 +97,7 @@ EXPLAINED: tuple[ExplainedDifference, ...] = (
     ),
     difference(
         f"{_LINALG}test_summary.py::test_det_of_inv",
-        "reciprocal",
+        "Reciprocal",
         "1 / x is reciprocal(x)",
     ),
     difference(
