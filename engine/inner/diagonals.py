@@ -15,6 +15,7 @@ from engine.tensor.diagonals import (
     with_diagonal,
     with_diagonals,
 )
+from engine.tensor.reduction import sum as sum_over
 
 if TYPE_CHECKING:
     from engine.tensor.variable import TensorVariable
@@ -104,6 +105,14 @@ def diagonal(a: Any, offset: Any = 0, axis1: int = 0, axis2: int = 1) -> TensorV
 
 
 extract_diag = diagonal
+
+
+def trace(a: Any, offset: Any = 0, axis1: int = 0, axis2: int = 1) -> TensorVariable:
+    """Return the sum of the main diagonal of a matrix, or of the one that `diagonal` takes.
+
+    Raises ValueError for fewer than 2 dimensions.
+    """
+    return sum_over(diagonal(a, offset, axis1, axis2), -1)
 
 
 def alloc_diag(diag: Any, offset: Any = 0, axis1: int = 0, axis2: int = 1) -> TensorVariable:

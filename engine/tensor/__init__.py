@@ -18,7 +18,7 @@ from engine.tensor.creation import (
     zeros,
     zeros_like,
 )
-from engine.tensor.diagonals import eye, trace, tri, tril, triu
+from engine.tensor.diagonals import eye, tri, tril, triu
 from engine.tensor.elemwise import DimShuffle, Elemwise, cast, dimshuffle
 from engine.tensor.gathering import WrapIndex
 from engine.tensor.indexing import inc_subtensor, set_subtensor
@@ -463,7 +463,6 @@ __all__ = [
     "tensor6",
     "tensor7",
     "tensor_type",
-    "trace",
     "transpose",
     "tri",
     "tri_gamma",

@@ -9,13 +9,12 @@ from typing import TYPE_CHECKING, Any
 from engine.graph.apply import Apply
 from engine.graph.variables import Constant, Variable
 from engine.scalar.promotion import INTEGERS
-from engine.tensor.axes import axes_of, numbers_of
+from engine.tensor.axes import numbers_of
 from engine.tensor.conversion import as_tensor_variable
 from engine.tensor.creation import alloc, arange, zeros
 from engine.tensor.elemwise import cast, dimshuffle
 from engine.tensor.math import abs as absolute
 from engine.tensor.math import add, and_, eq, ge, le, maximum, minimum, mul, neg, sub, switch
-from engine.tensor.reduction import sum as sum_over
 from engine.tensor.replaced_op import ReplacedOp
 from engine.tensor.shape import lengths_known, lengths_of, shape_i
 from engine.tensor.type import check_dtype
@@ -138,13 +137,6 @@ def on_diagonals(a: Any, k: Any = 0, axes: Sequence[int] = (0, 1)) -> Any:
     lengths = lengths_known(matrices)
     found = matrices[_places(lengths[0], lengths[1], k)]
     return dimshuffle(found, [*range(1, found.type.ndim), 0])
-
-
-def trace(a: Any, offset: Any = 0, axis1: int = 0, axis2: int = 1) -> TensorVariable:
-    """Return the sum of the main diagonal of a matrix, or of the one that `diagonal` takes."""
-    a = as_tensor_variable(a)
-    axes = axes_of(f"Taking a trace of {a}", (axis1, axis2), a.type.ndim)
-    return sum_over(on_diagonals(a, offset_of(offset), axes), -1)
 
 
 def matrices_of_diagonals(diag: Any, k: Any, axes: Sequence[int]) -> Any:

@@ -13,7 +13,7 @@ MODULES = {
 
 _NAMES = {
     "engine.inner.diagonals": "AllocDiag ExtractDiag FillDiagonal FillDiagonalOffset alloc_diag diag "
-    "diagonal extract_diag fill_diagonal fill_diagonal_offset",
+    "diagonal extract_diag fill_diagonal fill_diagonal_offset trace",
     "engine.inner.einsum": "einsum",
     "engine.inner.padding": "Pad pad",
     "engine.inner.rearranging": "JoinDims Repeat Split SplitDims join_dims repeat split split_dims",

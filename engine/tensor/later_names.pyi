@@ -14,6 +14,7 @@ from engine.inner.diagonals import diagonal as diagonal
 from engine.inner.diagonals import extract_diag as extract_diag
 from engine.inner.diagonals import fill_diagonal as fill_diagonal
 from engine.inner.diagonals import fill_diagonal_offset as fill_diagonal_offset
+from engine.inner.diagonals import trace as trace
 from engine.inner.einsum import einsum as einsum
 from engine.inner.padding import Pad as Pad
 from engine.inner.padding import pad as pad

@@ -9,6 +9,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from engine.inner.diagonals import trace
     from engine.tensor.linalg.control import (
         SolveDiscreteARE,
         SolveDiscreteLyapunov,
@@ -40,7 +41,6 @@ if TYPE_CHECKING:
         matrix_norm,
         matrix_power,
         norm,
-        trace,
         vector_norm,
     )
     from engine.tensor.linalg.orthogonal import QR, qr
@@ -149,8 +149,7 @@ _NAMES = {
     "factorizations": "Cholesky Det SLogDet cholesky det slogdet",
     "least_squares": "Lstsq TensorInv lstsq tensorinv tensorsolve",
     "matrices": (
-        "BlockDiagonal KroneckerProduct block_diag kron matrix_dot matrix_norm matrix_power norm "
-        "trace vector_norm"
+        "BlockDiagonal KroneckerProduct block_diag kron matrix_dot matrix_norm matrix_power norm vector_norm"
     ),
     "orthogonal": "QR qr",
     "schur_forms": "QZ Schur ordqz qz schur",
@@ -160,14 +159,17 @@ _NAMES = {
         "solve solve_triangular"
     ),
 }
-_PLACES = {name: module for module, names in _NAMES.items() for name in names.split()}
+_PLACES = {
+    "trace": "engine.inner.diagonals",
+    **{name: f"{__name__}.{module}" for module, names in _NAMES.items() for name in names.split()},
+}
 """Public names by the module that has them, which a model that uses none of them does not import."""
 
 
 def __getattr__(name: str) -> Any:
     if name not in _PLACES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = globals()[name] = getattr(import_module(f"{__name__}.{_PLACES[name]}"), name)
+    value = globals()[name] = getattr(import_module(_PLACES[name]), name)
     return value
 
 

@@ -1,4 +1,4 @@
-"""Products and powers of matrices, norms, and traces."""
+"""Products and powers of matrices, and norms."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from engine.tensor.axes import axes_of, normalize_axis, numbers_of
 from engine.tensor.blockwise import batched
 from engine.tensor.conversion import as_tensor_variable, pad
 from engine.tensor.creation import alloc, zeros
-from engine.tensor.diagonals import eye, trace
+from engine.tensor.diagonals import eye
 from engine.tensor.elemwise import as_gradient, cast, dimshuffle
 from engine.tensor.linalg.matrix_op import MatrixOp
 from engine.tensor.linalg.singular_values import svd
@@ -38,7 +38,6 @@ __all__ = [
     "matrix_norm",
     "matrix_power",
     "norm",
-    "trace",
     "vector_norm",
 ]
 

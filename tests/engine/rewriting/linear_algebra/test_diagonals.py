@@ -36,6 +36,8 @@ EXPRESSIONS = [
     "pt.diagonal(pt.dot(A[:, :1], B[:1]), k)",
     "pt.diagonal(pt.cast(A * 9, 'int8') @ pt.cast(B * 90, 'int8'), k)",
     "pt.trace(A @ B)",
+    "pt.trace(A @ B, k)",
+    "pt.trace(T @ U, k, -2, -1)",
     "pt.diagonal(pt.eye(n, m, 1), k)",
     "pt.diagonal(pt.eye(n, m, -1, dtype='int32'), k, 1, 0)",
     "pt.diagonal(pt.eye(-n, m), k)",
@@ -76,6 +78,25 @@ def test_the_diagonal_of_a_product_needs_no_product():
         shown = text_of(pt.diagonal(product, 1, -2, -1))
         assert "Dot" not in shown
         assert "Sum" in shown
+
+
+def test_the_trace_of_a_product_needs_no_product():
+    known = pt.tensor("A", shape=(6, 4)) @ pt.tensor("B", shape=(4, 6))
+    for product in (NAMES["A"] @ NAMES["B"], known):
+        for found in (pt.trace(product), pt.linalg.trace(product), product.trace()):
+            assert "Dot" not in text_of(found)
+
+
+def test_the_slope_of_the_trace_of_a_product_is_the_other_matrix():
+    A, B = NAMES["A"], NAMES["B"]
+    slope = engine.grad(pt.trace(A @ B), A)
+    values = {A: GIVEN["A"][1], B: GIVEN["B"][1]}
+    np.testing.assert_allclose(slope.eval(values), GIVEN["B"][1].T[:4])
+
+
+def test_a_vector_has_no_trace():
+    with pytest.raises(ValueError, match="2 dimensions"):
+        pt.trace(NAMES["v"])
 
 
 def test_a_product_that_is_used_elsewhere_is_computed():
