@@ -34,6 +34,8 @@ if TYPE_CHECKING:
     from cachegraph.store.use_log.writing import UseLog
 
 _PUT_ATTEMPTS = 3
+_LOOKS = 8
+"""Times that a key is looked for if forks of this process, one after the other, close the connection."""
 
 
 class LocalStore:
@@ -55,7 +57,9 @@ class LocalStore:
         """Return the checked entry of `key`, or the reason for the miss. Takes no lock, writes nothing."""
         try:
             found = self._look(key)
-            if isinstance(found, Miss) and self.database.renew():
+            for _ in range(_LOOKS - 1):
+                if isinstance(found, Hit) or not self.database.renew():
+                    break
                 found = self._look(key)
             if isinstance(found, Miss) and found.reason == "never-seen":
                 from cachegraph.store.local.miss_reasons import refine  # a hit has no use for it

@@ -15,7 +15,7 @@ import pytest
 
 from cachegraph.key import LEVELS, CacheKey
 from cachegraph.store.entry import INLINE_LIMIT, Artifact, Hit, Miss
-from cachegraph.store.local.database import Database
+from cachegraph.store.local.database import Database, _Reader
 from cachegraph.store.local.store import LocalStore
 from cachegraph.store.protocol import Store
 
@@ -314,3 +314,19 @@ def test_a_cache_that_is_dropped_leaves_no_connection_for_python_to_warn_of(cach
     )
     assert done.stdout.split() == ["miss", "hit"]
     assert done.stderr == ""
+
+
+def test_a_key_is_found_though_fork_after_fork_closes_the_connection(
+    store: LocalStore, key: Key, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store.put(key("a"), Artifact(b"a"))
+    select, forks = _Reader.select, iter(range(3))
+
+    def interrupted(reader: _Reader, statement: str, *arguments: Any) -> list[tuple[Any, ...]]:
+        if next(forks, None) is not None:
+            reader.close()
+        return select(reader, statement, *arguments)
+
+    monkeypatch.setattr(_Reader, "select", interrupted)
+    assert isinstance(store.get(key("a")), Hit)
+    assert next(forks, None) is None
