@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from engine.gradient.stable_logs import log1p_of, log_of
 from engine.gradient.written_forms import argument
 from engine.graph.variables import Variable
 from engine.scalar import exponential, trigonometric
@@ -51,6 +52,17 @@ def _is_not_below_minus_one(x: Any) -> Any:
     return ge(x, -1)
 
 
+def _log1p(w: Any, x: Any) -> Any:
+    """Return log(1 + w), where it is written by log(x), in a form of its own if there is one.
+
+    Without one, None if log(x) has a form: softplus(log(1 + exp(y))) overflows as log1p(1 + exp(y)).
+    """
+    found = log1p_of(w)
+    if found is None and log_of(x) is not None:
+        return None
+    return switch(is_not_negative(x), log1p(w) if found is None else found, float("nan"))
+
+
 _INVERSES: dict[ScalarOp, tuple[tuple[ScalarOp, Form], ...]] = {
     exponential.exp: (
         (exponential.log, _where(is_not_negative, _same)),
@@ -61,9 +73,9 @@ _INVERSES: dict[ScalarOp, tuple[tuple[ScalarOp, Form], ...]] = {
         (exponential.log, _where(is_not_negative, lambda x: sub(x, 1.0))),
         (exponential.log1p, _where(_is_not_below_minus_one, _same)),
     ),
-    exponential.softplus: ((exponential.log, _where(is_not_negative, log1p)),),
+    exponential.softplus: ((exponential.log, lambda x: _log1p(x, x)),),
     exponential.log1mexp: (
-        (exponential.log, _where(is_not_negative, lambda x: log1p(neg(x)))),
+        (exponential.log, lambda x: _log1p(neg(x), x)),
         (exponential.log1mexp, _where(_is_not_positive, _same)),
     ),
     trigonometric.sinh: ((trigonometric.arcsinh, _same),),

@@ -430,3 +430,28 @@ def test_the_slope_of_a_sum_of_opposite_exponentials_keeps_its_digits():
     np.testing.assert_allclose(first, np.tanh(NEAR), rtol=1e-14)
     with np.errstate(over="ignore"):
         np.testing.assert_allclose(second, 1 / np.cosh(NEAR) ** 2, rtol=1e-13)
+
+
+def test_a_function_of_a_logarithm_with_a_form_of_its_own_keeps_it():
+    x = pt.dvector("x")
+    values = [pt.softplus(pt.log(1 + pt.exp(x))), pt.log1mexp(pt.log(pt.sigmoid(x)))]
+    slopes = [grad(value.sum(), x) for value in values]
+    f = engine.function([x], [*values, *slopes], mode=REWRITTEN)
+    points = np.array([-800.0, -40.0, 0.5, 40.0])
+    above, below, slope_above, slope_below = f(points)
+    inner = np.logaddexp(0, points)
+    np.testing.assert_allclose(above, np.logaddexp(0, inner), rtol=1e-14)
+    np.testing.assert_allclose(slope_above, sigmoid(inner) * sigmoid(points), rtol=1e-14)
+    np.testing.assert_allclose(below, -inner, rtol=1e-14)
+    np.testing.assert_allclose(slope_below, -sigmoid(points), rtol=1e-14)
+    found = f(np.array([800.0]))
+    assert (found[0], found[2]) == (800, 1)
+
+
+def test_a_function_of_a_logarithm_that_undoes_it_is_without_both():
+    x = pt.dvector("x")
+    value = pt.softplus(pt.log(pt.expm1(x)))
+    f = engine.function([x], [value, grad(value.sum(), x)], mode=REWRITTEN)
+    points = np.array([1e-18, 0.5, 800.0])
+    for found, due in zip(f(points), (points, np.ones(3)), strict=True):
+        np.testing.assert_allclose(found, due, rtol=1e-14)
