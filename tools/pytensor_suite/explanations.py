@@ -80,6 +80,12 @@ EXPLAINED = (
             ("TestLocalSumProd::test_local_prod_of_div", "Composite'>"),
         )
     ),
+    ExplainedDifference(
+        "engine",
+        "tests/tensor/rewriting/test_subtensor_lift.py::*::test_multinary_multiple_clients",
+        "Composite",
+        FUSED_LATER,
+    ),
     ExplainedDifference("engine", "tests/sparse/test_rewriting.py::*", "has no attribute", NOT_THERE),
     ExplainedDifference(
         "engine",
