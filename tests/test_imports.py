@@ -25,6 +25,7 @@ ALLOWED = {
             "engine.gradient.forward",
             "engine.gradient.reverse",
             "engine.gradient.stable_forms",
+            "engine.gradient.stable_inverses",
             "engine.gradient.stable_logs",
             "engine.inner.derivatives",
             "engine.inner.from_graph",
