@@ -4,8 +4,8 @@
 
 A small function is compiled first, so that neither imports nor the start of LLVM are counted. Prints, for
 each case and size, the least CPU seconds of N processes and the kernels compiled, and how the seconds grow
-from size to size. `--check` fails (exit code 1) above the bounds: seconds at one size, and growth by more
-than the sizes grow.
+from size to size. `--check` fails (exit code 1) above the bounds: seconds at one size, times the machine's
+pace (pace.py), and growth by more than the sizes grow.
 """
 
 from __future__ import annotations
@@ -19,6 +19,8 @@ import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
+
+from pace import pace_of_imports
 
 ROOT = Path(__file__).resolve().parents[2]
 PEERS = Path(__file__).parent / "peers"
@@ -61,25 +63,29 @@ def main() -> int:
 
 def measure(name: str, processes: int) -> list[str]:
     """Print the seconds of a case at every size; return the bounds that it breaks."""
-    case, seconds = CASES[name], {}
+    case, seconds, imports = CASES[name], {}, []
     for size in case.sizes:
         runs = [compiled_apart(name, size) for _ in range(processes)]
-        seconds[size], kernels = min(runs)
+        seconds[size], kernels, _ = min(runs)
+        imports += [run[2] for run in runs]
         print(f"{name:20} {size:6}: {seconds[size]:7.3f} s, {kernels:3} kernels", flush=True)
+    pace = pace_of_imports(1e3 * min(imports))
     growth = seconds[case.sizes[-1]] / seconds[case.sizes[0]]
     print(f"{name:20} {case.sizes[-1] // case.sizes[0]:5} times the size: {growth:.1f} times the seconds")
     faults = [
-        f"{name}: {seconds[size]:.3f} s at {size}, the bound is {bound}"
+        f"{name}: {seconds[size]:.3f} s at {size}, the bound is {bound * pace:.3f}"
         for size, bound in case.most.items()
-        if seconds[size] > bound
+        if seconds[size] > bound * pace
     ]
     if growth > case.growth:
         faults.append(f"{name}: the seconds grow {growth:.1f} times, the bound is {case.growth}")
     return faults
 
 
-def compiled_apart(name: str, size: int) -> tuple[float, int]:
-    """Return the CPU seconds and the compiled kernels of one case in a fresh process."""
+def compiled_apart(name: str, size: int) -> tuple[float, int, float]:
+    """Return the CPU seconds and the compiled kernels of one case in a fresh process, and the seconds that its
+    `import numpy` took.
+    """
     dropped = ("CACHEGRAPH_", "PYTHONDONTWRITEBYTECODE")
     environment = {key: value for key, value in os.environ.items() if not key.startswith(dropped)}
     path = os.pathsep.join([str(ROOT), str(PEERS), str(Path(__file__).parent)])
@@ -90,16 +96,19 @@ def compiled_apart(name: str, size: int) -> tuple[float, int]:
             stdout=subprocess.PIPE,
             check=True,
         )
-    seconds, kernels = json.loads(done.stdout)
-    return seconds, kernels
+    seconds, kernels, imported = json.loads(done.stdout)
+    return seconds, kernels, imported
 
 
 def report(name: str, size: int) -> None:
-    """Compile one case in this process, check its first result, and print its seconds and kernels."""
+    """Compile one case in this process, check its first result, and print its seconds, its kernels and the
+    seconds that `import numpy` took."""
     from time import process_time
 
+    started = process_time()
     import numpy as np
 
+    imported = process_time() - started
     import engine
     import engine.tensor as pt
 
@@ -112,7 +121,7 @@ def report(name: str, size: int) -> None:
     found = f(*arguments)
     if expected is not None:
         np.testing.assert_allclose(found[-1], expected, rtol=1e-6)
-    print(json.dumps([seconds, f.cache_info.compilations]))
+    print(json.dumps([seconds, f.cache_info.compilations, imported]))
 
 
 Graph = tuple[Sequence[Any], Sequence[Any], Sequence[Any], Any]
