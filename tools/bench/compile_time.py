@@ -83,8 +83,8 @@ def measure(name: str, processes: int) -> list[str]:
 
 
 def compiled_apart(name: str, size: int) -> tuple[float, int, float]:
-    """Return the CPU seconds and the compiled kernels of one case in a fresh process, and the seconds that its
-    `import numpy` took.
+    """Return the CPU seconds and the compiled kernels of one case in a fresh process, and the seconds that
+    its `import numpy` took.
     """
     dropped = ("CACHEGRAPH_", "PYTHONDONTWRITEBYTECODE")
     environment = {key: value for key, value in os.environ.items() if not key.startswith(dropped)}

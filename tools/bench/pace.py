@@ -9,9 +9,9 @@ budget is a ratio within a run.
 from __future__ import annotations
 
 IMPORT_MILLISECONDS = 90.0
-"""What `import numpy` takes of the processor at pace 1, in a fresh process that has its bytecode."""
+"""The processor's milliseconds for `import numpy` at pace 1, in a fresh process that has its bytecode."""
 ARRAY_MICROSECONDS = 0.1
-"""What a call of `np.empty(())` takes at pace 1: an array is made and given up."""
+"""The microseconds of a call of `np.empty(())` at pace 1: an array is made and given up."""
 
 
 def pace_of_imports(numpy_milliseconds: float) -> float:

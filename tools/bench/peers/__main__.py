@@ -12,7 +12,7 @@ fails (exit code 1) where a budget of the engine's is missed (budgets.py):
     cold, against PyTensor             at most 1/10 on each model
     warm, against JAX                  at most 1/3 on each model; the regression at most 20 ms,
                                        times the machine's pace (pace.py)
-    a call, against JAX and PyTensor   at most 1.0 on each model (calls.py: and the regression's in microseconds)
+    a call, against JAX and PyTensor   at most 1.0 on each model (calls.py has the regression's)
 """
 
 from __future__ import annotations

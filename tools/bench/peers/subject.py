@@ -2,9 +2,9 @@
 as it is asked to.
 
 Run as `python subject.py FRAMEWORK MODEL`. Prints a line of JSON with the seconds that `function()`
-and the first call took (by the clock, and of the processor), those of `import numpy`, and the results; or
-why there are none. Then, for each line on standard input (a number of seconds), calls the function for about as
-long and prints the microseconds of a call (the median).
+and the first call took (by the clock, and of the processor), those of `import numpy`, and the
+results; or why there are none. Then, for each line on standard input (a number of seconds), calls the
+function for about as long and prints the microseconds of a call (the median).
 """
 
 from __future__ import annotations
