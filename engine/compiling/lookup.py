@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from cachegraph.cache import Artifact, Cache, Correction, Found, default_cache
 from cachegraph.errors import CacheMissError, SourceError, Unfingerprintable
+from cachegraph.garbage import seldom_collected
 from cachegraph.key import CacheKey
 from engine.compiling.compiled import CacheInfo, Compiled, FunctionReference
 from engine.compiling.graph_encoding import UserOps
@@ -34,8 +35,8 @@ def compile_function(request: FunctionRequest) -> Compiled:
         from engine.compiling.build import interpret
 
         return interpret(request)
-    compilation = Compilation(request)
-    return compilation.run()
+    with seldom_collected():
+        return Compilation(request).run()
 
 
 class Compilation:

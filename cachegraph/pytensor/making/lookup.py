@@ -13,6 +13,7 @@ from pytensor.compile.maker import FunctionMaker
 from cachegraph.cache import Artifact, Cache, Correction, Found, default_cache
 from cachegraph.caching.outcome import CacheInfo
 from cachegraph.errors import CacheMissError, SourceError, Unfingerprintable
+from cachegraph.garbage import seldom_collected
 from cachegraph.pytensor.backends import backend_of
 from cachegraph.pytensor.describe.basis import CHANGED
 from cachegraph.pytensor.describe.folding import recording_folded_ops
@@ -55,7 +56,8 @@ class Lookup:
         """
         begin = perf_counter()
         try:
-            self._find(accept_inplace, large_constants)
+            with seldom_collected():
+                self._find(accept_inplace, large_constants)
         except CacheMissError:
             raise
         except Exception as error:

@@ -1,7 +1,8 @@
 """Neutral elements, signs, quotients, powers with a constant exponent, and products of branches.
 
 Rewrites must be exact for every float. `x + 0.0` turns -0.0 into 0.0, so it stays unless x cannot be -0.0
-or is no float; `x + (-0.0)` and `x - 0.0` become x. `x * 0` stays: it is NaN where x is infinite. Moving
+or is no float; `x + (-0.0)` and `x - 0.0` become x. A product of matrices counts as one that cannot: it adds
+to 0.0, and is -0.0 only where BLAS rounds what underflows to it. `x * 0` stays: it is NaN where x is infinite. Moving
 signs in a product or sum keeps the number, but a NaN may get another sign. Constant factors are multiplied
 if one is a power of two: the result is the same unless one factor alone makes x overflow, or lose digits
 below the normal numbers. `x ** 0.5` becomes `sqrt(x)`, as in numpy's own operator: they differ for x = -inf
@@ -24,6 +25,7 @@ from engine.rewriting.rewriters import node_rewriter
 from engine.scalar.promotion import FLOATS
 from engine.tensor.elemwise import DimShuffle, Elemwise, cast, dimshuffle, elemwise, split, within
 from engine.tensor.matching import dtype_of, operands_of, scalar_value
+from engine.tensor.products import Dot
 
 NEVER_NEGATIVE_ZERO = ("exp", "sqr", "abs", "sigmoid", "softplus")
 
@@ -49,6 +51,8 @@ def _is_neutral_zero(zero: Variable, other: Variable, dtype: str) -> bool:
     owner = other.owner
     if owner is None:
         return dtype_of(other) not in FLOATS
+    if isinstance(owner.op, Dot):
+        return True
     if not isinstance(owner.op, Elemwise) or is_user_op(owner.op.scalar_op):
         return False
     return owner.op.scalar_op.name in NEVER_NEGATIVE_ZERO

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from math import inf
 from statistics import geometric_mean
 from typing import Any
 
 import numpy as np
-
-from pace import pace_of_imports
 
 RATIOS = {
     "cold_cpu_ms": {"jax": 1.5, "pytensor": 0.1},
@@ -19,8 +16,6 @@ RATIOS = {
 """The most that the engine may take of each framework's time, on every model."""
 MEAN_RATIO = 1.0
 """The most for the geometric mean, over the models, of the engine's cold start to JAX's."""
-WARM_MILLISECONDS = {"regression": 20.0}
-"""The most that the engine's warm start may take of the processor, times the machine's pace."""
 
 Row = Mapping[str, Any]
 
@@ -46,14 +41,11 @@ def _missed(model: str, rows: Mapping[str, Row]) -> Iterator[str]:
     for name, row in rows.items():
         if "failure" not in row and not _agree(model, own["results"], row["results"]):
             yield f"{name} computes other numbers"
-    most = WARM_MILLISECONDS.get(model, inf) * pace_of_imports(own["numpy_ms"])
-    if own["warm_cpu_ms"] > most:
-        yield f"warm_cpu_ms {own['warm_cpu_ms']}; at most {most:.1f} is due"
     for what, frameworks in RATIOS.items():
-        for name, share in frameworks.items():
+        for name, most in frameworks.items():
             ratio = _ratio(rows, what, name)
-            if ratio is not None and ratio > share:
-                yield f"{what} {own[what]}, {ratio:.2f} of {name}'s; at most {share:.2f} is due"
+            if ratio is not None and ratio > most:
+                yield f"{what} {own[what]}, {ratio:.2f} of {name}'s; at most {most:.2f} is due"
 
 
 def _ratio(rows: Mapping[str, Row], what: str, framework: str) -> float | None:

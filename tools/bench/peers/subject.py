@@ -2,9 +2,9 @@
 as it is asked to.
 
 Run as `python subject.py FRAMEWORK MODEL`. Prints a line of JSON with the seconds that `function()`
-and the first call took (by the clock, and of the processor), those of `import numpy`, and the
-results; or why there are none. Then, for each line on standard input (a number of seconds), calls the
-function for about as long and prints the microseconds of a call (the median).
+and the first call took (by the clock, and of the processor), and the results; or why there are
+none. Then, for each line on standard input (a number of seconds), calls the function for about as
+long and prints the microseconds of a call (the median).
 """
 
 from __future__ import annotations
@@ -16,8 +16,12 @@ import statistics
 import sys
 from collections.abc import Callable
 from importlib import import_module
-from time import perf_counter, process_time
+from time import perf_counter
 from typing import Any
+
+import numpy as np
+
+from values import ARGUMENTS
 
 NEEDED = {"minimize": ("scipy.optimize",)}
 """Modules that a model needs beyond its framework: imported before the clock starts."""
@@ -28,10 +32,7 @@ BLOCK = 10
 def main() -> None:
     """Make the model ready, print the report, then time calls as standard input asks."""
     framework, model = sys.argv[1:]
-    begin = process_time()
-    import_module("numpy")
-    numpy_seconds = process_time() - begin
-    arguments = import_module("values").ARGUMENTS[model]()
+    arguments = ARGUMENTS[model]()
     start = perf_counter()
     for name in (f"in_{framework}", *NEEDED.get(model, ())):
         import_module(name)
@@ -42,15 +43,13 @@ def main() -> None:
     except Exception as error:  # whatever a framework cannot do is a row of the table
         answer({"failure": f"{type(error).__name__}: {' '.join(str(error).split())[:300]}"})
         return
-    answer({"import": imported - start, "numpy": numpy_seconds, **report})
+    answer({"import": imported - start, **report})
     for line in sys.stdin:
         answer(timed(f, arguments, float(line)))
 
 
 def made_ready(module: Any, model: str, arguments: list[Any]) -> tuple[dict[str, Any], Callable[..., Any]]:
     """Return the times of making the model ready, and the function."""
-    import numpy as np
-
     start = perf_counter()
     compile_model = module.build(model)
     built, used = perf_counter(), processor_seconds()

@@ -208,40 +208,61 @@ def deep() -> CompiledModel:
     )
 
 
+class FirstDraw(Exception):
+    """Ends PyMC's sampler at its first draw, which is at `point`."""
+
+    def __init__(self, point: dict[str, Any]) -> None:
+        super().__init__()
+        self.point = point
+
+
 def sample() -> CompiledModel:
-    """Return `pm.sample`, by PyMC's own sampler, of the hierarchical regression for one draw."""
-    return sampled("pymc")
+    """Return `pm.sample`, by PyMC's own sampler, of the hierarchical regression until its first draw."""
+
+    def stop(trace: Any, draw: Any) -> None:
+        raise FirstDraw(draw.point)
+
+    def first_draw(mode: str) -> list[Any]:
+        try:
+            sampled("pymc", compile_kwargs={"mode": mode}, callback=stop)
+        except FirstDraw as first:
+            return [first.point["mean"], first.point["offset"]]
+        raise AssertionError("the sampler made no draw")
+
+    return sampler(first_draw)
 
 
 def sample_by_nutpie() -> CompiledModel:
-    """Return `pm.sample` by nutpie, which PyMC takes by itself where it is installed, in the default mode."""
-    return sampled("nutpie")
+    """Return `pm.sample` by nutpie, which PyMC takes by itself where it is installed, for one draw.
 
+    It compiles in PyTensor's default mode, and calls nothing back: what PyMC makes of the draw is in its time.
+    """
 
-def sampled(sampler: str) -> CompiledModel:
-    """Return one draw from the hierarchical regression by the sampler of that name."""
-    import pymc as pm
-
-    model = hierarchical_model()
-
-    def draw(mode: str) -> list[Any]:
-        # nutpie takes no mode: it compiles in PyTensor's default mode.
-        asked = {} if sampler == "nutpie" else {"compile_kwargs": {"mode": mode}}
-        with model:
-            found = pm.sample(
-                nuts_sampler=sampler,
-                **asked,
-                draws=1,
-                tune=1,
-                chains=1,
-                cores=1,
-                random_seed=1,
-                progressbar=False,
-                compute_convergence_checks=False,
-            )
+    def one_draw(_mode: str) -> list[Any]:
+        found = sampled("nutpie")
         return [found.posterior["mean"].values, found.posterior["effect"].values]
 
-    return CompiledModel(lambda mode: lambda: draw(mode), [], nodes_of([model.logp(), model.dlogp()]))
+    return sampler(one_draw)
+
+
+def sampled(name: str, **asked: Any) -> Any:
+    """Sample one draw of one chain by the sampler of that name."""
+    import pymc as pm
+
+    few = {"draws": 1, "tune": 1, "chains": 1, "cores": 1, "random_seed": 1}
+    quiet = {"progressbar": False, "compute_convergence_checks": False}
+    return pm.sample(nuts_sampler=name, **few, **quiet, **asked)
+
+
+def sampler(draw: Callable[[str], list[Any]]) -> CompiledModel:
+    """Return the hierarchical regression, from which `draw` samples in a mode."""
+    model = hierarchical_model()
+
+    def within(mode: str) -> list[Any]:
+        with model:
+            return draw(mode)
+
+    return CompiledModel(lambda mode: lambda: within(mode), [], nodes_of([model.logp(), model.dlogp()]))
 
 
 def function_of(inputs: list[Variable], outputs: list[Variable], point: list[Any]) -> CompiledModel:

@@ -54,6 +54,15 @@ def test_adding_zero_to_what_is_never_negative_zero_is_dropped(rewritten, dtype,
     assert graph.ops == ["abs"]
 
 
+def test_adding_zero_to_a_product_of_matrices_is_dropped(rewritten):
+    x, y, v = pt.dmatrix("x"), pt.dmatrix("y"), pt.dvector("v")
+    zeros = pt.as_tensor(np.zeros((1, 1)))
+    values = np.array([[1.0, -2.0], [-0.0, 3.0]]), np.array([[0.0, -0.0], [2.0, -1.0]]), np.array([-0.0, 4.0])
+    for product in (zeros + x @ y, x @ v + 0.0, 0.0 + v @ v):
+        graph = rewritten([x, y, v], product).check_values(*values, exact=True)
+        assert "add" not in graph.ops
+
+
 def test_adding_zero_to_integers_and_bools_is_dropped(rewritten):
     x, b = pt.lvector("x"), pt.vector("b", dtype="bool")
     graph = rewritten([x, b], [x + 0, 0 - x, b + False])
