@@ -3,7 +3,7 @@
 Run as `python subject.py MODEL pytensor|cachegraph|engine`. Prints a line of JSON: the seconds of each
 step by the clock and of the processor, what was found, the microseconds of a call (the least of many,
 arguments trusted, as samplers call), and the bits of the results. Imports of
-PyTensor and PyMC and the building of the graph come before; installing the adapter counts, and what
+PyTensor, PyMC and nutpie and the building of the graph come before; installing the adapter counts, and what
 PyTensor imports while it compiles (`dispatch`, its numba implementations) is a step of its own.
 """
 
