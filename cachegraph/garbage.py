@@ -17,7 +17,7 @@ SELDOM = (50_000, 20, 100)
 
 @contextmanager
 def seldom_collected() -> Iterator[None]:
-    """Have the collector run seldom in this process until the block ends, unless it is off or does so already.
+    """Have the collector run seldom in this process until the block ends, unless it is off or does already.
 
     Thresholds that somebody else sets meanwhile stay. Blocks may nest, and threads may have one each: the
     first one counts.

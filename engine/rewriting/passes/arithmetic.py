@@ -2,11 +2,11 @@
 
 Rewrites must be exact for every float. `x + 0.0` turns -0.0 into 0.0, so it stays unless x cannot be -0.0
 or is no float; `x + (-0.0)` and `x - 0.0` become x. A product of matrices counts as one that cannot: it adds
-to 0.0, and is -0.0 only where BLAS rounds what underflows to it. `x * 0` stays: it is NaN where x is infinite. Moving
-signs in a product or sum keeps the number, but a NaN may get another sign. Constant factors are multiplied
-if one is a power of two: the result is the same unless one factor alone makes x overflow, or lose digits
-below the normal numbers. `x ** 0.5` becomes `sqrt(x)`, as in numpy's own operator: they differ for x = -inf
-(inf and NaN) and x = -0.0 (0.0 and -0.0).
+to 0.0, and is -0.0 only where BLAS rounds what underflows to it. `x * 0` stays: it is NaN where x is
+infinite. Moving signs in a product or sum keeps the number, but a NaN may get another sign. Constant
+factors are multiplied if one is a power of two: the result is the same unless one factor alone makes x
+overflow, or lose digits below the normal numbers. `x ** 0.5` becomes `sqrt(x)`, as in numpy's own operator:
+they differ for x = -inf (inf and NaN) and x = -0.0 (0.0 and -0.0).
 
 Products and quotients of a branch that is 0 outside are 0 there, whatever the other factor: so
 `switch(inside, 1, 0) * log(x)`, and gradients of it, are 0 where the logarithm is infinite or NaN, as in

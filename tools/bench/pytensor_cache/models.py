@@ -235,7 +235,7 @@ def sample() -> CompiledModel:
 def sample_by_nutpie() -> CompiledModel:
     """Return `pm.sample` by nutpie, which PyMC takes by itself where it is installed, for one draw.
 
-    It compiles in PyTensor's default mode, and calls nothing back: what PyMC makes of the draw is in its time.
+    It compiles in the default mode, and calls nothing back: what PyMC makes of the draw is in its time.
     nutpie is imported first, as PyMC is: two seconds, most of them ArviZ's and SciPy's.
     """
     import nutpie  # noqa: F401
