@@ -128,3 +128,20 @@ def test_the_table_shows_microseconds_and_shares(programs):
     shown = console.file.getvalue()
     for words in ("exp", "mask", "4,000,000.0", "0.50", "-"):
         assert words in shown
+
+
+def test_what_takes_too_long_is_measured_again_and_the_least_counts(programs, monkeypatch):
+    driver = programs["driver"]
+    runs = iter([[5.0, 1.0], [1.2]])
+    asked = []
+
+    def measured(python, cases, rounds):
+        asked.append(cases)
+        for seconds in next(runs):
+            yield {"seconds": {"engine": seconds, "numpy": 1.0}, "failures": {}, "disagree": []}
+
+    monkeypatch.setattr(driver, "measured", measured)
+    cases = [("exp", "float64", 10), ("log", "float64", 10)]
+    rows = driver.measured_twice("python", cases, 5)
+    assert asked == [cases, cases[:1]]
+    assert [found["seconds"]["engine"] for found in rows] == [1.2, 1.0]

@@ -4,8 +4,10 @@ Run as `python tools/bench/throughput`. Each framework computes in one process, 
 processor; in each round the processes take turns. What is compared is the processor's seconds of a
 call with its result, the least of all rounds. A framework that took more than HOPELESS times the least of
 the others in a round has no further turns: it is not the best of them. All compute on the same numbers,
-and must return the same: up to 1e-9 of the largest element in float64, 1e-3 in float32. Prints a table, or
-JSON. `--check` fails (exit code 1) where a budget of the engine's is missed:
+and must return the same: up to 1e-9 of the largest element in float64, 1e-3 in float32. Where the engine
+takes more than is due, all are measured once more, in new processes: in one of them arrays may lie in memory
+so that the caches hold less. Prints a table, or JSON. `--check` fails (exit code 1) where a budget of the
+engine's is missed:
 
     engine / best of the others, geometric mean    at most 1.0
     engine / best of the others, every one         at most 1.5
@@ -43,6 +45,8 @@ ROUND_SECONDS = 0.02
 HOPELESS = 3.0
 TABLE_WIDTH = 110
 """Of a table that is no terminal's."""
+Case = tuple[str, str, int]
+"""An operation, a dtype and a size."""
 Row = dict[str, Any]
 """A case (operation, dtype, size), and seconds or a failure of each framework."""
 
@@ -52,7 +56,7 @@ def main() -> int:
     arguments = parsed()
     python = environment(arguments.environment, arguments.python)
     cases = product(arguments.operation or OPERATIONS, arguments.dtype or DTYPES, arguments.size or SIZES)
-    rows = list(measured(python, list(cases), arguments.rounds))
+    rows = measured_twice(python, list(cases), arguments.rounds)
     if arguments.json:
         print(json.dumps({"versions": versions(python), "cases": rows}, indent=2))
     else:
@@ -79,7 +83,22 @@ def parsed() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def measured(python: str, cases: list[tuple[str, str, int]], rounds: int) -> Iterator[Row]:
+def measured_twice(python: str, cases: list[Case], rounds: int) -> list[Row]:
+    """Return the row of each case, measured again where the engine takes too long."""
+    rows = list(measured(python, cases, rounds))
+    places = [place for place, found in enumerate(rows) if (ratio(found) or 0.0) > MOST_RATIO]
+    again = measured(python, [cases[place] for place in places], rounds) if places else ()
+    for place, found in zip(places, again, strict=True):
+        rows[place]["seconds"] = least_of_each(rows[place]["seconds"], found["seconds"])
+    return rows
+
+
+def least_of_each(first: dict[str, float], second: dict[str, float]) -> dict[str, float]:
+    """Return the least seconds of each framework."""
+    return {name: min(taken, second.get(name, inf)) for name, taken in first.items()}
+
+
+def measured(python: str, cases: list[Case], rounds: int) -> Iterator[Row]:
     """Yield the row of each case."""
     with ExitStack() as stack:
         directory = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="throughput-")))
@@ -95,7 +114,7 @@ def measured(python: str, cases: list[tuple[str, str, int]], rounds: int) -> Ite
             process.communicate()
 
 
-def row(processes: dict[str, Any], case: tuple[str, str, int], rounds: int) -> Row:
+def row(processes: dict[str, Any], case: Case, rounds: int) -> Row:
     """Return the row of one case: seconds of a call, or why a framework has none."""
     for process in processes.values():
         ask(process, case)
