@@ -108,6 +108,27 @@ def test_the_least_of_all_rounds_counts(peers):
     assert peers["driver"].summary([({"failure": "no"}, {"failure": "no"})], None) == {"failure": "no"}
 
 
+def test_a_model_that_misses_a_budget_gets_as_many_rounds_again(peers, monkeypatch):
+    driver, asked = peers["driver"], []
+
+    def rows(warm):
+        times = {name: [0.0] for name in ("cold_ms", "cold_cpu_ms", "warm_ms", "warm_cpu_ms", "call_us")}
+        own = row(warm=warm) | {"import_ms": 1.0, "build_ms": 1.0, "all": times}
+        return {"engine": own, "pytensor": {"failure": "no"}, "jax": own | {"warm_cpu_ms": 30.0}}
+
+    def compared(python, model, rounds, tell):
+        asked.append(rounds)
+        return next(runs)
+
+    monkeypatch.setattr(driver, "compared", compared)
+    runs = iter([rows(28.0), rows(9.0), rows(8.0)])
+    found = driver.compared_twice("python", "kalman", 3, print)
+    assert (found["engine"]["warm_cpu_ms"], len(found["engine"]["all"]["call_us"]), asked) == (9.0, 2, [3, 3])
+    assert found["pytensor"] == {"failure": "no"}
+    assert driver.compared_twice("python", "kalman", 3, print)["engine"]["warm_cpu_ms"] == 8.0
+    assert asked == [3, 3, 3]
+
+
 def test_a_budget_that_is_missed_is_said(peers):
     assert missed(peers) == []
     assert missed(peers, engine=row(cold=101)) == [

@@ -5,8 +5,9 @@ or newer) and take turns in fresh processes: in each round a cold one, with empt
 one on what it left there. What is compared is `function()` and the first call together, by what the
 processor needed for it; the clock's time is shown beside. Calls are timed in warm processes that
 take turns too, in blocks, each the median of many calls. A figure is the least of all rounds or blocks, to
-which other load on the machine only adds. Prints a table, or JSON; ratios are within the run. `--check`
-fails (exit code 1) where a budget of the engine's is missed (budgets.py):
+which other load on the machine only adds: a model that misses a budget gets as many rounds again, in all
+frameworks. Prints a table, or JSON; ratios are within the run. `--check` fails (exit code 1) where a budget
+of the engine's is missed (budgets.py):
 
     cold, against JAX                  at most 1.5 on each model, 1.0 in the geometric mean
     cold, against PyTensor             at most 1/10 on each model
@@ -31,7 +32,7 @@ from rich.console import Console
 from rich.table import Table
 
 sys.path.append(str(Path(__file__).resolve().parents[1]))
-from budgets import missed
+from budgets import missed, missed_by
 from frameworks import ENVIRONMENT, answer, asked, environment, subject, versions
 
 HERE = Path(__file__).resolve().parent
@@ -48,7 +49,7 @@ def main() -> int:
     models = {}
     for name in arguments.model or MODELS:
         with Console(stderr=True).status(name) as status:
-            models[name] = compared(python, name, arguments.rounds, status.update)
+            models[name] = compared_twice(python, name, arguments.rounds, status.update)
     if arguments.json:
         print(json.dumps({"versions": versions(python), "models": models}, indent=2))
     else:
@@ -71,6 +72,24 @@ def parsed() -> argparse.Namespace:
     parser.add_argument("--json", action="store_true", help="print all that was measured as JSON")
     parser.add_argument("--check", action="store_true", help="fail where a budget is missed")
     return parser.parse_args()
+
+
+def compared_twice(python: str, model: str, rounds: int, tell: Callable[[str], None]) -> dict[str, Row]:
+    """Return what `compared` does, after twice as many rounds if a budget is missed."""
+    rows = compared(python, model, rounds, tell)
+    if not list(missed_by(model, rows)):
+        return rows
+    again = compared(python, model, rounds, tell)
+    return {name: least_of_both(row, again[name]) for name, row in rows.items()}
+
+
+def least_of_both(first: Row, second: Row) -> Row:
+    """Return `first` with the least times of both."""
+    if "failure" in first or "failure" in second:
+        return first
+    times = {name: first["all"][name] + second["all"][name] for name in first["all"]}
+    least = {name: min(first[name], second[name]) for name in (*times, "import_ms", "build_ms")}
+    return {**first, **least, "all": times}
 
 
 def compared(python: str, model: str, rounds: int, tell: Callable[[str], None]) -> dict[str, Row]:

@@ -26,14 +26,15 @@ def missed(models: Mapping[str, Mapping[str, Row]]) -> Iterator[str]:
     A framework that cannot run a model is compared on the others.
     """
     for model, rows in models.items():
-        yield from (f"{model}: {miss}" for miss in _missed(model, rows))
+        yield from (f"{model}: {miss}" for miss in missed_by(model, rows))
     cold = [_ratio(rows, "cold_cpu_ms", "jax") for rows in models.values()]
     ratios = [ratio for ratio in cold if ratio is not None]
     if ratios and geometric_mean(ratios) > MEAN_RATIO:
         yield f"cold_cpu_ms: {geometric_mean(ratios):.2f} of JAX's in the mean; at most {MEAN_RATIO} is due"
 
 
-def _missed(model: str, rows: Mapping[str, Row]) -> Iterator[str]:
+def missed_by(model: str, rows: Mapping[str, Row]) -> Iterator[str]:
+    """Yield what one model misses."""
     own = rows["engine"]
     if "failure" in own:
         yield f"the engine cannot: {own['failure']}"
