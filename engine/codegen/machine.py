@@ -12,11 +12,10 @@ every 64th.
 
 from __future__ import annotations
 
-import platform
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 
-from engine.codegen.fast_call.source import fast_call_source
+from engine.codegen.clock import clock_source
 from engine.codegen.llvm.modules import INLINING, open_module
 from engine.runtime.instructions import (
     DIVIDED,
@@ -37,7 +36,7 @@ from engine.runtime.machine import DTYPE_WORD
 from engine.runtime.python_api import OBJECT_HEAD
 
 ENTRY = "machine"
-"""The name of the one function that the source shows: it returns the addresses of two others."""
+"""The name of the one function that the source shows."""
 
 _TYPE, _DATA, _RANK, _LENGTHS, _DTYPE, _FLAGS = (
     OBJECT_HEAD - 8,
@@ -53,32 +52,6 @@ _WITH_OWN_SWITCH = ("CALL", "NEXT", "SWAP", "ADD")
 one."""
 _OFTEN = (*_WITH_OWN_SWITCH, "HALT", "YIELD", "BIND", "SKIP", "LOOK", "MOV", "PARALLEL")
 """The instructions that LLVM optimizes. Generating the code of all would take three times as long."""
-_CLOCK = """
-define internal i64 @now() alwaysinline {
-  %now = call i64 @llvm.readcyclecounter()
-  ret i64 %now
-}
-define internal i64 @long() alwaysinline {
-  ret i64 268435456
-}
-declare i64 @llvm.readcyclecounter()
-"""
-"""The counter of x86-64, 1 to 5 GHz, and what is long of it: 0.05 to 0.3 seconds. On processors without one
-LLVM gives 0: no pause."""
-_ARM_CLOCK = """
-define internal i64 @now() alwaysinline {
-  %now = call i64 @llvm.read_volatile_register.i64(metadata !0)
-  ret i64 %now
-}
-define internal i64 @long() alwaysinline {
-  %hertz = call i64 @llvm.read_volatile_register.i64(metadata !1)
-  %long = lshr i64 %hertz, 3
-  ret i64 %long
-}
-declare i64 @llvm.read_volatile_register.i64(metadata)
-!0 = !{!"cntvct_el0"}
-!1 = !{!"cntfrq_el0"}
-"""
 
 
 @cache
@@ -94,9 +67,7 @@ def machine_source() -> str:
     sources = [("next", "fetch"), *(arrival for block in blocks for arrival in block.own_arrivals)]
     return "\n".join(
         (
-            _SHOWN,
-            fast_call_source(),
-            "define internal i64 @run(i64 %items, ptr %registers, ptr %code, i64 %pc) noinline {",
+            f"define i64 @{ENTRY}(i64 %items, ptr %registers, ptr %code, i64 %pc) {{",
             "entry:",
             "  %looks = alloca [3 x i64]",
             f"  store [3 x i64] [{', '.join(f'i64 {word}' for word in _FIRST_LOOKS)}], ptr %looks",
@@ -123,7 +94,7 @@ def machine_source() -> str:
             *(line for block in rare for line in block.text(())),
             "}",
             _LOOK,
-            _clock(),
+            clock_source(),
             "declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)",
             *(
                 f"declare {{i64, i1}} @llvm.{name}.with.overflow.i64(i64, i64)"
@@ -172,19 +143,6 @@ define internal i1 @look(ptr %looks) noinline cold {
 counter at the last look, and the counter at the first. A NEXT looks if its count has no bit of the
 mask, which grows while looks are less than a 128th of the limit apart."""
 _FIRST_LOOKS = (0, 0, 0)
-
-
-_SHOWN = f"""
-define i64 @{ENTRY}(i64 %which) {{
-  %is.call = icmp eq i64 %which, 1
-  %address = select i1 %is.call, i64 ptrtoint (ptr @call to i64), i64 ptrtoint (ptr @run to i64)
-  ret i64 %address
-}}
-"""
-
-
-def _clock() -> str:
-    return _ARM_CLOCK if platform.machine().lower() in ("arm64", "aarch64") else _CLOCK
 
 
 def _chosen(sources: Sequence[tuple[str, str]]) -> str:

@@ -17,6 +17,7 @@ from engine.runtime.execution import CallbackFunction, Convert, Execution, Linke
 from engine.runtime.load import LinkedKernel, Loader, process_loader
 from engine.runtime.machine import process_machine
 from engine.runtime.program import (
+    N_RUNNERS,
     ArrayInput,
     Program,
     array_input,
@@ -107,12 +108,12 @@ def link_program(
     data: Sequence[Any],
     convert: Convert,
 ) -> Execution:
-    """Return `program` on its linked kernels, the machine first, and its functions, by the confirmation
-    of their keys."""
+    """Return `program` on its linked kernels, in the order of `kernel_keys`, and its functions, by the
+    confirmation of their keys."""
     callbacks = _linked_callbacks(context, program, functions) if program.callbacks else []
-    return Execution(
-        program, process_machine(kernels[0]), kernels[1:], data, convert, context.name, callbacks
-    )
+    machine = process_machine(*kernels[:N_RUNNERS])
+    called = kernels[N_RUNNERS:]
+    return Execution(program, machine, called, data, convert, context.name, callbacks)
 
 
 def _linked_callbacks(
@@ -149,7 +150,7 @@ def symbol_of(key: CacheKey) -> str:
 
 
 def kernel_keys(program: Program) -> list[CacheKey]:
-    """Return the keys of the kernels of `program`, that of the machine first."""
+    """Return the keys of the kernels of `program`, those of the machine and the fast call first."""
     return [_key("kernel", use.digest, use.confirmation) for use in program.kernels]
 
 
@@ -163,7 +164,7 @@ def called_entries(program: Program) -> tuple[bytes, ...]:
 def linked_entries(execution: Execution) -> Iterator[tuple[CacheKey, bytes, Mapping[str, bytes]]]:
     """Yield the key, the stored form and the blobs of each kernel and function that a linked program
     calls, and of those that these functions call."""
-    kernels = (execution.machine.kernel, *execution.kernels)
+    kernels = (*execution.machine.kernels, *execution.kernels)
     for key, kernel in zip(kernel_keys(execution.program), kernels, strict=True):
         yield key, kernel.content, {}
     for function in execution.functions:

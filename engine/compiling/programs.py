@@ -12,7 +12,7 @@ from cachegraph.key import CacheKey
 from cachegraph.named_tuples import NamedTuple
 from cachegraph.waiting_line import shown_if_long
 from engine.codegen.compile import compile_kernel
-from engine.codegen.machine import compile_machine, machine_source
+from engine.codegen.runners import RUNNERS, Runner
 from engine.compiling.graph_encoding import UserOps
 from engine.compiling.load import (
     CompilationTally,
@@ -111,34 +111,33 @@ def build_program(
     kernels = dict.fromkeys(step.kernel for step in lowering.table.steps if step.kernel is not None)
     level = process_level()
     keys = {kernel: kernel_key(kernel.encoding(), level) for kernel in kernels}
-    machine = machine_key(level)
+    runners = {runner_key(runner, level): runner for runner in RUNNERS}
     seconds = perf_counter() - begin
     functions = {inner: function_of(inner) for inner in _called_graphs(lowering.table)}
     begin = perf_counter()
     callbacks = {callback: _record(callback, functions) for callback in _callbacks(lowering.table)}
-    program = assemble(lowering, values, *results, machine, keys, callbacks)
+    program = assemble(lowering, values, *results, list(runners), keys, callbacks)
     seconds += perf_counter() - begin
-    wanted = {machine: None, **{key: kernel for kernel, key in keys.items()}}
+    wanted: dict[CacheKey, Kernel | Runner] = {**runners, **{key: kernel for kernel, key in keys.items()}}
     build_kernels(context.cache, process_loader(), wanted, level, context.tally)
     called = {function.key.confirmation.hex(): function for function in functions.values()}
     return BuiltProgram(program, pack_program(program), called, seconds)
 
 
-def machine_key(level: str) -> CacheKey:
-    """Return the key of the machine that runs programs in this process, for a CPU level: its source
-    follows from Python and numpy."""
-    return kernel_key(encode(("machine", MACHINE_VERSION, machine_source())), level)
+def runner_key(runner: Runner, level: str) -> CacheKey:
+    """Return the key of `runner` in this process, for a CPU level: its source follows from Python and
+    numpy."""
+    return kernel_key(encode((runner.name, MACHINE_VERSION, runner.source())), level)
 
 
 def build_kernels(
     cache: Cache,
     loader: Loader,
-    kernels: Mapping[CacheKey, Kernel | None],
+    kernels: Mapping[CacheKey, Kernel | Runner],
     level: str,
     tally: CompilationTally,
 ) -> None:
     """Link `kernels` into this process; those that the cache lacks are compiled for `level` and stored.
-    None is the machine.
 
     In the mode verify, hits are compiled as well and compared: compiling gives the same bytes every
     time. Raises CacheMissError where compiling is not allowed.
@@ -193,12 +192,11 @@ def _record(callback: Callback, functions: Mapping[FrozenFunctionGraph, Callback
     return CallbackUse(callback.kind, callback.version, callback.options, named)
 
 
-def _compiled(key: CacheKey, kernel: Kernel | None, level: str) -> Artifact:
-    """Compile `kernel`, or the machine if it is None."""
+def _compiled(key: CacheKey, kernel: Kernel | Runner, level: str) -> Artifact:
     begin = perf_counter()
     symbol = symbol_of(key)
-    if kernel is None:
-        code, summary = compile_machine(symbol, level), "the machine that runs programs"
+    if isinstance(kernel, Runner):
+        code, summary = kernel.compile(symbol, level), f"the {kernel.name} of all programs"
     else:
         code, summary = compile_kernel(kernel, symbol, level), kernel.summary
     content = pack_kernel(symbol, process_triple(), level, code)

@@ -229,15 +229,15 @@ def assemble(
     results: Sequence[Value],
     n_outputs: int,
     updated: Sequence[int],
-    machine: CacheKey,
+    runners: Sequence[CacheKey],
     keys: Mapping[Kernel, CacheKey],
     callbacks: Mapping[Callback, CallbackUse],
 ) -> Program:
     """Return the program of a lowered graph.
 
     The first `n_outputs` of `results` are returned to the caller; the others replace the values of the
-    inputs at the positions `updated`. `keys` has the key of each kernel, `machine` is that of the
-    machine, and `callbacks` has the record of each callback.
+    inputs at the positions `updated`. `keys` has the key of each kernel that it calls, `runners` are
+    those of the machine and the fast call, and `callbacks` has the record of each callback.
     """
     table = lowering.table
     kernels = {kernel: table.new() for kernel in keys}
@@ -258,7 +258,7 @@ def assemble(
         inputs=tuple(inputs),
         bound=bound,
         kernels=(
-            _use(0, machine),
+            *(_use(0, key) for key in runners),
             *(_use(register, keys[kernel]) for kernel, register in kernels.items()),
         ),
         callbacks=tuple(callbacks.values()),

@@ -1,7 +1,6 @@
 """The machine: a small compiled executor that runs a program's code (instructions.py), and the fast call,
 which runs it when Python calls a function (fast_call.py).
 
-    int64 symbol(int64 which)                          the address of the machine (0) or of the fast call (1)
     int64 machine(int64 items, int64 *registers, int64 *code, int64 pc)
     PyObject *call(PyObject *self, PyObject *const *arguments, Py_ssize_t count, PyObject *names)
 
@@ -46,15 +45,15 @@ _DOC = b"call($self, /, *args, **kwargs)\n--\n\nRun the function on a value per 
 
 
 class Machine:
-    """A linked machine: `run` takes the addresses of items, registers and code, and the word to begin
-    at; it is the function at `address`. `method` is the fast call."""
+    """A linked machine and the fast call that runs it, linked from `kernels`: `run` takes the addresses of
+    items, registers and code, and the word to begin at; it is the function at `address`. `method` is the fast
+    call."""
 
-    def __init__(self, kernel: LinkedKernel) -> None:
-        self.kernel = kernel
-        address = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64)(kernel.address)
-        self.address: int = address(0)
+    def __init__(self, machine: LinkedKernel, fast_call: LinkedKernel) -> None:
+        self.kernels = (machine, fast_call)
+        self.address = machine.address
         self.run = ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_int64] * 4)(self.address)
-        self.method = MethodDefinition(b"call", address(1), METH_FASTCALL_KEYWORDS, _DOC)
+        self.method = MethodDefinition(b"call", fast_call.address, METH_FASTCALL_KEYWORDS, _DOC)
 
     @property
     def is_usable(self) -> bool:
@@ -63,10 +62,10 @@ class Machine:
 
 
 @cache
-def process_machine(kernel: LinkedKernel) -> Machine:
-    """Return the machine in `kernel`; raises LoadError if it does not read this process's arrays
-    correctly."""
-    machine = Machine(kernel)
+def process_machine(kernel: LinkedKernel, fast_call: LinkedKernel) -> Machine:
+    """Return the machine in `kernel`, with its fast call; raises LoadError if it does not read this process's
+    arrays correctly."""
+    machine = Machine(kernel, fast_call)
     if not machine.is_usable:
         raise LoadError("trying", "the machine", "it does not read this process's arrays as numpy does")
     return machine

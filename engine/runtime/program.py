@@ -19,6 +19,7 @@ Version history
     5  large constants are blobs
     6  registers for the words of the eight integer dtypes
     7  and of complex numbers and float16
+    8  the second kernel is the fast call
 """
 
 from __future__ import annotations
@@ -38,7 +39,9 @@ if TYPE_CHECKING:
     from engine.graph.types import Type
 
 MAGIC = b"CGPR"
-FORMAT = 7
+FORMAT = 8
+N_RUNNERS = 2
+"""The first kernels of a program run it: the machine, and the fast call. They have no register."""
 
 
 class ProgramFormatError(CachegraphError):
@@ -76,9 +79,7 @@ class BoundArray(NamedTuple):
 
 class KernelUse(NamedTuple):
     """A kernel that the program calls, by the digest and confirmation of its key (hex); its address
-    goes to `register`.
-
-    The first one is the machine that runs the program; it has no register.
+    goes to `register`, which is 0 for the first N_RUNNERS.
     """
 
     register: int
@@ -236,11 +237,12 @@ def with_blobs(program: Program, read: ReadBlob) -> Program:
 
 def _check_references(program: Program, registers: int) -> None:
     """Refuse (ProgramFormatError) a program that refers to registers or results outside its own, or has
-    no machine."""
+    no machine or no fast call."""
     allocated = [allocation for site in program.yields for allocation in site.arrays]
-    if not program.kernels or program.kernels[0].register != 0:
-        raise ProgramFormatError("no machine to run it")
-    named = [row.register for row in program.bound] + [use.register for use in program.kernels[1:]]
+    runners, called = program.kernels[:N_RUNNERS], program.kernels[N_RUNNERS:]
+    if [use.register for use in runners] != [0] * N_RUNNERS:
+        raise ProgramFormatError("no machine to run it, or no fast call")
+    named = [row.register for row in program.bound] + [use.register for use in called]
     named += [dim for allocation in allocated for dim in allocation.dims]
     named += [register for site in program.yields if not site.arrays for register in site[:3]]
     named += [register for site in program.invocations for register in _registers(site)]

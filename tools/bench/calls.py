@@ -30,7 +30,7 @@ import engine
 import engine.tensor as pt
 from pace import pace_of_calls
 
-BUDGETS = {"scalar": 1.0, "number": 0.3, "output": 0.1, "regression": 5.0}
+BUDGETS = {"scalar": 1.0, "number": 0.1, "output": 0.1, "regression": 5.0}
 OUTPUTS = 1000
 BLOCKS, BLOCK_SECONDS = 40, 0.02
 Call = Callable[[], Any]

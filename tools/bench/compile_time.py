@@ -20,7 +20,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from pace import pace_of_imports
+from pace import ONE_THREAD, pace_of_imports
 
 ROOT = Path(__file__).resolve().parents[2]
 PEERS = Path(__file__).parent / "peers"
@@ -92,7 +92,7 @@ def compiled_apart(name: str, size: int) -> tuple[float, int, float]:
     with tempfile.TemporaryDirectory(prefix="cachegraph-bench-") as directory:
         done = subprocess.run(
             [sys.executable, "-c", f"import compile_time; compile_time.report({name!r}, {size})"],
-            env=environment | {"PYTHONPATH": path, "CACHEGRAPH_DIR": directory},
+            env=environment | ONE_THREAD | {"PYTHONPATH": path, "CACHEGRAPH_DIR": directory},
             stdout=subprocess.PIPE,
             check=True,
         )

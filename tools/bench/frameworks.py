@@ -15,6 +15,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from pace import ONE_THREAD
+
 ROOT = Path(__file__).resolve().parents[2]
 ENVIRONMENT = ROOT / ".venv-peers"
 PACKAGES = ("pytensor>=3.3,<4", "jax>=0.5")
@@ -61,8 +63,7 @@ def subject(python: str, program: Path, arguments: Sequence[str], caches: Path) 
         "JAX_COMPILATION_CACHE_DIR": str(caches / "jax"),
         "JAX_PLATFORMS": "cpu",
         # One thread is compared with one thread.
-        "OPENBLAS_NUM_THREADS": "1",
-        "OMP_NUM_THREADS": "1",
+        **ONE_THREAD,
         "XLA_FLAGS": "--xla_cpu_multi_thread_eigen=false",
     }
     variables.pop("PYTHONDONTWRITEBYTECODE", None)

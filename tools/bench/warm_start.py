@@ -22,7 +22,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from pace import pace_of_imports
+from pace import ONE_THREAD, pace_of_imports
 
 SUBJECT = Path(__file__).parent / "warm_subject.py"
 READY = "function() + first call"
@@ -63,7 +63,7 @@ def measured(directory: str, subject: str, expected: str) -> Run:
     environment = {name: value for name, value in os.environ.items() if not name.startswith(dropped)}
     done = subprocess.run(
         [sys.executable, str(SUBJECT), subject],
-        env=environment | {"CACHEGRAPH_DIR": directory},
+        env=environment | ONE_THREAD | {"CACHEGRAPH_DIR": directory},
         stdout=subprocess.PIPE,
         check=True,
     )

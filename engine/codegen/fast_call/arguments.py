@@ -5,7 +5,7 @@ from __future__ import annotations
 GATHER = """
 ; Take the arguments as items. Return how many elements they have, or -1 if one is neither an array nor
 ; a number that its input takes.
-define internal i64 @gather(ptr %api, ptr %block, ptr %words, ptr %items, ptr %arguments) noinline optnone {
+define internal i64 @gather(ptr %api, ptr %block, ptr %words, ptr %items, ptr %arguments) {
   %kinds = call ptr @block.kinds(ptr %block)
   %count = call i64 @block.n_arguments(ptr %block)
   br label %test
@@ -49,7 +49,7 @@ refused:
 
 ; Take the values of shared variables as items behind the arguments, each a new reference. Return how many
 ; elements they have.
-define internal i64 @share(ptr %api, ptr %block, ptr %items) noinline optnone {
+define internal i64 @share(ptr %api, ptr %block, ptr %items) {
   %storages = call ptr @block.storages(ptr %block)
   %first = call i64 @block.n_arguments(ptr %block)
   %count = call i64 @block.n_shared(ptr %block)
@@ -76,7 +76,7 @@ end:
 }
 
 ; Return how many elements an array has; -1 for any other object.
-define internal i64 @elements(ptr %api, ptr %object) noinline optnone {
+define internal i64 @elements(ptr %api, ptr %object) {
   %type = call ptr @type(ptr %object)
   %array.type = call ptr @object.ndarray(ptr %api)
   %is.array = icmp eq ptr %type, %array.type

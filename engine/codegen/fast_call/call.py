@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 CALL = """
-define internal ptr @call(ptr %self, ptr %arguments, i64 %count, ptr %names) noinline optnone {
+define ptr @call(ptr %self, ptr %arguments, i64 %count, ptr %names) {
   %block.at = getelementptr i8, ptr %self, i64 $TUPLE_HEAD
   %block.array = load ptr, ptr %block.at
   %block = call ptr @data(ptr %block.array)
@@ -27,6 +27,7 @@ taken:
   %results = call ptr @part(ptr %words, ptr %block, i64 2)
   %registers = call ptr @part(ptr %words, ptr %block, i64 3)
   %code = call ptr @block.code(ptr %block)
+  %machine = call ptr @block.machine(ptr %block)
   %elements = call i64 @gather(ptr %api, ptr %block, ptr %words, ptr %items, ptr %arguments)
   %are.taken = icmp sge i64 %elements, 0
   br i1 %are.taken, label %begin, label %refused
@@ -41,7 +42,7 @@ run:
   %given = phi ptr [ %items, %begin ], [ %made, %made.all ]
   %n.given = phi i64 [ %n.items, %begin ], [ %n.made, %made.all ]
   %pc = phi i64 [ 0, %begin ], [ %resumed, %made.all ]
-  %status = call i64 @run_long(ptr %api, i1 %is.long, ptr %given, ptr %registers, ptr %code, i64 %pc)
+  %status = call i64 @run_long(ptr %api, ptr %machine, i1 %is.long, ptr %given, ptr %registers, ptr %code, i64 %pc)
   switch i64 %status, label %stopped [
     i64 $YIELDED, label %yielded
     i64 $HALTED, label %halted
@@ -127,7 +128,7 @@ define internal ptr @part(ptr %words, ptr %block, i64 %number) alwaysinline {
 }
 
 ; Take a state from the pool: a new reference, or null.
-define internal ptr @take(ptr %api, ptr %block) noinline optnone {
+define internal ptr @take(ptr %api, ptr %block) {
   %pool = call ptr @block.pool(ptr %block)
   %size = call i64 @PyList_Size(ptr %api, ptr %pool)
   %is.some = icmp sgt i64 %size, 0
@@ -150,7 +151,7 @@ none:
 }
 
 ; Put a state back into the pool, or lose it if the pool cannot grow.
-define internal void @put_back(ptr %api, ptr %block, ptr %state) noinline optnone {
+define internal void @put_back(ptr %api, ptr %block, ptr %state) {
   %pool = call ptr @block.pool(ptr %block)
   %failure = call i32 @PyList_Append(ptr %api, ptr %pool, ptr %state)
   call void @Py_DecRef(ptr %api, ptr %state)
@@ -164,17 +165,17 @@ back:
 }
 
 ; Run the machine, without the interpreter's lock if that may take long.
-define internal i64 @run_long(ptr %api, i1 %is.long, ptr %items, ptr %registers, ptr %code, i64 %pc)
-    alwaysinline {
+define internal i64 @run_long(ptr %api, ptr %machine, i1 %is.long, ptr %items, ptr %registers, ptr %code,
+                              i64 %pc) alwaysinline {
   %items.address = ptrtoint ptr %items to i64
   br i1 %is.long, label %long, label %short
 long:
   %thread = call ptr @PyEval_SaveThread(ptr %api)
-  %long.status = call i64 @run(i64 %items.address, ptr %registers, ptr %code, i64 %pc)
+  %long.status = call i64 %machine(i64 %items.address, ptr %registers, ptr %code, i64 %pc)
   call void @PyEval_RestoreThread(ptr %api, ptr %thread)
   ret i64 %long.status
 short:
-  %status = call i64 @run(i64 %items.address, ptr %registers, ptr %code, i64 %pc)
+  %status = call i64 %machine(i64 %items.address, ptr %registers, ptr %code, i64 %pc)
   ret i64 %status
 }
 
@@ -203,4 +204,4 @@ define internal void @set_ticks(ptr %block, i64 %ticks) alwaysinline {
   ret void
 }
 """
-"""Defines @call, and the functions that read the parts of a state."""
+"""Defines @call, which the source shows, and the functions that read the parts of a state."""

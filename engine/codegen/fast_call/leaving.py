@@ -4,7 +4,7 @@ from __future__ import annotations
 
 LEAVING = """
 ; Give up the references to the results, and to the values of shared variables.
-define internal void @release_all(ptr %api, ptr %block, ptr %items, ptr %results) noinline optnone {
+define internal void @release_all(ptr %api, ptr %block, ptr %items, ptr %results) {
   %n.results = call i64 @block.n_results(ptr %block)
   %n.arguments = call i64 @block.n_arguments(ptr %block)
   %n.shared = call i64 @block.n_shared(ptr %block)
@@ -14,7 +14,7 @@ define internal void @release_all(ptr %api, ptr %block, ptr %items, ptr %results
   ret void
 }
 
-define internal void @release(ptr %api, ptr %objects, i64 %count) noinline optnone {
+define internal void @release(ptr %api, ptr %objects, i64 %count) {
   br label %test
 test:
   %i = phi i64 [ 0, %0 ], [ %following, %body ]
@@ -34,7 +34,7 @@ end:
 ; Have Python finish the call: resume(state, status, results, given, items). This takes the reference to
 ; the state.
 define internal ptr @leave(ptr %api, ptr %block, ptr %state, i64 %status,
-                           ptr %items, ptr %given, i64 %n.given, ptr %results) noinline optnone {
+                           ptr %items, ptr %given, i64 %n.given, ptr %results) {
   %arguments = alloca [5 x ptr]
   %number.at = getelementptr ptr, ptr %arguments, i64 1
   %results.at = getelementptr ptr, ptr %arguments, i64 2
@@ -72,7 +72,7 @@ end:
 }
 
 ; Return a list of the objects, None where there is none; null if there is no memory for it.
-define internal ptr @listed(ptr %api, ptr %objects, i64 %count) noinline optnone {
+define internal ptr @listed(ptr %api, ptr %objects, i64 %count) {
   %list = call ptr @PyList_New(ptr %api, i64 %count)
   %none = call ptr @object.None(ptr %api)
   %is.made = icmp ne ptr %list, null

@@ -6,8 +6,7 @@ NUMBERS = """
 ; Write a number into `array`, which has rank 0 and the dtype of the kind. Return false if it is not a
 ; number that this dtype takes as it is: an int between -limit and limit, a float, or a scalar of numpy's
 ; type `own`.
-define internal i1 @take_number(ptr %api, i64 %kind, i64 %limit, ptr %own, ptr %number, ptr %array)
-    noinline optnone {
+define internal i1 @take_number(ptr %api, i64 %kind, i64 %limit, ptr %own, ptr %number, ptr %array) {
   %overflow.at = alloca i32
   %type = call ptr @type(ptr %number)
   %int.type = call ptr @object.int(ptr %api)

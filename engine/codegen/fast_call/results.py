@@ -15,7 +15,7 @@ define internal ptr @site(ptr %block, ptr %registers) alwaysinline {
 }
 
 ; Make the arrays of a site. Return false if one cannot be made.
-define internal i1 @make(ptr %api, ptr %site, ptr %registers, ptr %made, ptr %results) noinline optnone {
+define internal i1 @make(ptr %api, ptr %site, ptr %registers, ptr %made, ptr %results) {
   %count = load i64, ptr %site
   %first = getelementptr i64, ptr %site, i64 1
   br label %test
@@ -63,8 +63,7 @@ failed:
 }
 
 ; Return a new array with the lengths in the registers `dims`, or null.
-define internal ptr @new_array(ptr %api, ptr %descriptor, i64 %rank, ptr %dims, ptr %registers)
-    noinline optnone {
+define internal ptr @new_array(ptr %api, ptr %descriptor, i64 %rank, ptr %dims, ptr %registers) {
   %lengths = alloca [$MAX_RANK x i64]
   br label %test
 test:
@@ -90,7 +89,7 @@ end:
 }
 
 ; Return what the caller gets: a new reference, or null if there is no memory for a list.
-define internal ptr @returned(ptr %api, ptr %block, ptr %results) noinline optnone {
+define internal ptr @returned(ptr %api, ptr %block, ptr %results) {
   %outputs = call ptr @block.outputs(ptr %block)
   %count = call i64 @block.n_outputs(ptr %block)
   %returns = call i64 @block.returns(ptr %block)
@@ -127,7 +126,7 @@ define internal ptr @new_reference(ptr %api, ptr %results, ptr %numbers, i64 %i)
 }
 
 ; Put the new values of shared variables into their storages. No code of Python can run and fail in between.
-define internal void @store_updates(ptr %api, ptr %block, ptr %results) noinline optnone {
+define internal void @store_updates(ptr %api, ptr %block, ptr %results) {
   %storages = call ptr @block.updated(ptr %block)
   %numbers = call ptr @block.new_values(ptr %block)
   %count = call i64 @block.n_updates(ptr %block)

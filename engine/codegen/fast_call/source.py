@@ -1,19 +1,21 @@
 """The fast call as LLVM IR text: a builtin function of Python that runs a program on the machine.
 
-It is a part of the machine's object code (machine.py), and follows CPython's convention METH_FASTCALL |
-METH_KEYWORDS. Its block, and when it leaves a call to Python, are described in runtime/fast_call.py. It
+It follows CPython's convention METH_FASTCALL | METH_KEYWORDS. It calls the machine (codegen/machine.py) by
+its address, which is in the block. Its block, and when it leaves a call to Python, are described in runtime/fast_call.py. It
 runs with the interpreter's lock, which it gives up around the machine only if a call may take long: if
 the last one did, or if the arguments have many elements.
 
 C functions are found in a table (runtime/python_api.py), so the text has none of a process's addresses.
-The functions are `optnone`: LLVM emits them in a third of the time, and calls take as long.
+It runs once a call, so its code is generated fast (decision 0206).
 """
 
 from __future__ import annotations
 
+from functools import cache
 from string import Template
 
 from engine.codegen.arrays import ARRAYS
+from engine.codegen.clock import clock_source
 from engine.codegen.fast_call.arguments import GATHER
 from engine.codegen.fast_call.call import CALL
 from engine.codegen.fast_call.leaving import LEAVING
@@ -23,6 +25,8 @@ from engine.runtime.fast_call import BLOCK, NUMBER_KINDS, RETURNS_DICT, RETURNS_
 from engine.runtime.instructions import HALTED, MAX_RANK, MOST, NOT_BOUND, YIELDED
 from engine.runtime.python_api import FUNCTIONS, OBJECT_HEAD, OBJECTS, TUPLE_HEAD
 
+ENTRY = "call"
+"""The name of the one function that the source shows."""
 MANY_ELEMENTS = 1 << 14
 """Arguments of more elements in all may take long."""
 
@@ -48,8 +52,9 @@ _SIGNATURES = {
 """The type of each function's result, and those of its parameters."""
 
 
+@cache
 def fast_call_source() -> str:
-    """Return the text, which defines @call. It needs @run, the machine, and @now and @long, its clock."""
+    """Return the text."""
     constants = {
         "TYPE": OBJECT_HEAD - 8,
         "DATA": OBJECT_HEAD,
@@ -74,6 +79,8 @@ def fast_call_source() -> str:
             *(reader(f"object.{name}", "pointer", len(FUNCTIONS) + k) for k, name in enumerate(OBJECTS)),
             *(reader(f"block.{name}", kind, k) for k, (name, kind) in enumerate(BLOCK.items())),
             *(Template(part).substitute(constants) for part in parts),
+            clock_source(),
+            "",
         )
     )
 

@@ -59,8 +59,9 @@ LLVM = LLVMFunctions(
 INLINING, KERNELS, USERS_FUNCTIONS = 0, 1, 3
 """Levels of LLVM's pipeline. The first inlines what must be. For kernels the levels above take longer and
 give the same code."""
-_CODE_LEVEL = 2
-"""Of LLVM's code generator."""
+FAST_CODE, GOOD_CODE = 0, 2
+"""Levels of LLVM's code generator. The first is for what runs once a call: it takes a fifth of the time, and
+keeps every value in memory."""
 _ALL_SUBPASSES, _SUBGRAPH_LIMIT = 0b1111, 1000
 """llvmlite's defaults for the pass that removes numba's counts of references."""
 _OBJECT, _ASSEMBLY = 1, 0
@@ -72,9 +73,9 @@ class Module:
     It must be closed; `open_module` does.
     """
 
-    def __init__(self, module: int, level: str) -> None:
+    def __init__(self, module: int, level: str, code_level: int) -> None:
         self._module = module
-        self._target = _target_machine(level)
+        self._target = _target_machine(level, code_level)
         LLVM.LLVMPY_SetTarget(module, process_triple().encode())
         LLVM.LLVMPY_SetDataLayout(module, _data_layout(level))
         is_wrong, message = with_text(LLVM.LLVMPY_VerifyModule, module)
@@ -123,8 +124,9 @@ class Module:
 
 
 @contextmanager
-def open_module(source: str | bytes, level: str) -> Iterator[Module]:
-    """Return the module that `source`, IR as text or bitcode, describes, for the CPU level `level`.
+def open_module(source: str | bytes, level: str, code_level: int = GOOD_CODE) -> Iterator[Module]:
+    """Return the module that `source`, IR as text or bitcode, describes, for the CPU level `level`. Its code
+    is generated at `code_level`.
 
     Raises RuntimeError with LLVM's message if it is not valid.
     """
@@ -136,7 +138,7 @@ def open_module(source: str | bytes, level: str) -> Iterator[Module]:
         if not module:
             raise RuntimeError(message)
         with _owned(module, LLVM.LLVMPY_DisposeModule):
-            yield Module(module, level)
+            yield Module(module, level, code_level)
 
 
 @contextmanager
@@ -159,10 +161,10 @@ def _target() -> int:
 
 
 @cache
-def _target_machine(level: str) -> int:
+def _target_machine(level: str, code_level: int) -> int:
     """Return what emits code of `level`, without features of this host. It lives as long as the process."""
     text = (process_triple().encode(), level.encode(), b"")
-    found = LLVM.LLVMPY_CreateTargetMachine(_target(), *text, _CODE_LEVEL, b"pic", b"default", 0, 1, b"")
+    found = LLVM.LLVMPY_CreateTargetMachine(_target(), *text, code_level, b"pic", b"default", 0, 1, b"")
     if not found:
         raise RuntimeError(f"LLVM has no target machine for {process_triple()}, {level}")
     return int(found)
@@ -171,6 +173,6 @@ def _target_machine(level: str) -> int:
 @cache
 def _data_layout(level: str) -> bytes:
     with _owned(
-        LLVM.LLVMPY_CreateTargetMachineData(_target_machine(level)), LLVM.LLVMPY_DisposeTargetData
+        LLVM.LLVMPY_CreateTargetMachineData(_target_machine(level, GOOD_CODE)), LLVM.LLVMPY_DisposeTargetData
     ) as data:
         return with_text(LLVM.LLVMPY_CopyStringRepOfTargetData, data)[1].encode()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from msgspec import Struct, field
 
+from engine.codegen.llvm.blocks import BlockWrite, block_write
 from engine.codegen.llvm.elementary.library import (
     call_quotient,
     calls_variants,
@@ -11,6 +12,7 @@ from engine.codegen.llvm.elementary.library import (
     vector_width,
 )
 from engine.codegen.llvm.ir_text import (
+    BIT,
     BYTE,
     POINTER,
     STATUS,
@@ -109,6 +111,7 @@ class _KernelPrinter(Struct):
     functions: dict[str, Embedded] = field(default_factory=dict)
     literals: list[str] = field(default_factory=list)
     unordered: set[str] = field(default_factory=set)
+    constants: dict[str, bytes] = field(default_factory=dict)
     outside: frozenset[str] = frozenset()
     """The names that keep their value in all passes of the innermost loop."""
 
@@ -127,7 +130,12 @@ class _KernelPrinter(Struct):
         for node in body:
             match node:
                 case Loop():
-                    self.loop(node)
+                    block = block_write(node, self.names.pointers, self.constants)
+                    # A call in each pass of a loop would cost more than the elements of a short row.
+                    if block is not None and self.function.loop_depth == 0:
+                        self.write_block(node, block)
+                    else:
+                        self.loop(node)
                 case If():
                     self.branch(node)
                 case Fail():
@@ -145,7 +153,8 @@ class _KernelPrinter(Struct):
 
     def computed(self, node: Number | Compute | Evaluate | ReadElement) -> LlvmValue:
         match node:
-            case Number(_, dtype, value):
+            case Number(target, dtype, value):
+                self.constants[target] = value
                 return constant_of(dtype, value)
             case ReadElement(_, place):
                 return self.load(place)
@@ -226,6 +235,23 @@ class _KernelPrinter(Struct):
         b.lines += rest
         b.begin_block(after)
         self.carry_out(node.carried, arriving)
+
+    def write_block(self, node: Loop, block: BlockWrite) -> None:
+        """Print the loop `node`, which writes `block`, as one call, if there is a first pass."""
+        b = self.function
+        write, after = b.fresh("write"), b.fresh("after")
+        start, stop = self.bound(node.start), self.bound(node.stop)
+        b.cbranch(b.compare("icmp slt", start, stop), write, after)
+        b.begin_block(write)
+        self.values[node.index] = start
+        size = b.op("mul nsw", b.op("sub nsw", stop, start), WORD(block.size))
+        if isinstance(block.content, Place):
+            content, name = self.at(block.content), "llvm.memcpy.p0.p0.i64"
+        else:
+            content, name = BYTE(block.content), "llvm.memset.p0.i64"
+        b.call_for_effect(name, [self.at(block.target), content, size, BIT(0)])
+        b.branch(after)
+        b.begin_block(after)
 
     def goes_on(self, node: Loop, following_index: LlvmValue, stop: LlvmValue) -> LlvmValue:
         b = self.function

@@ -42,6 +42,14 @@ X, Y, N = Pointer("x", "float64"), Pointer("y", "float64"), Integer("n")
 COPY = Loop(
     "i", 0, "n", 1, (ReadElement("a", Place("x", (("i",),))), WriteElement(Place("y", (("i",),)), "a"))
 )
+DOUBLED = replace(
+    COPY,
+    body=(
+        ReadElement("a", Place("x", (("i",),))),
+        Compute("twice", "add", ("a", "a"), "float64"),
+        WriteElement(Place("y", (("i",),)), "twice"),
+    ),
+)
 ONE = Number("one", "int64", (1).to_bytes(8, "little"))
 TRUE = Number("yes", "bool", b"\1")
 
@@ -152,7 +160,7 @@ def test_a_kernel_is_printed_as_one_function():
 
 
 def test_the_reads_and_writes_of_an_independent_loop_are_parallel():
-    text = print_kernel(kernel(replace(COPY, independent=True)), "k_x").text
+    text = print_kernel(kernel(replace(DOUBLED, independent=True)), "k_x").text
     assert text.count(", !llvm.access.group !2") == 2
     assert "label %after8, !llvm.loop !6" in text
     assert text.splitlines()[-5:] == [

@@ -6,7 +6,7 @@ import time
 import numpy as np
 import pytest
 
-from engine.codegen.machine import compile_machine
+from engine.codegen.runners import RUNNERS
 from engine.lowering.kernels.elementwise import elementwise
 from engine.lowering.kernels.nest import NestOperand
 from engine.lowering.statements import Statement
@@ -44,8 +44,12 @@ SMALLEST = -(2**63)
 @pytest.fixture(scope="module")
 def machine():
     level = process_level()
-    content = pack_kernel(symbol := "k_machine_test", process_triple(), level, compile_machine(symbol, level))
-    return Machine(process_loader().load(content, symbol))
+    contents = {
+        symbol: pack_kernel(symbol, process_triple(), level, runner.compile(symbol, level))
+        for symbol, runner in zip(("k_machine_test", "k_call_test"), RUNNERS, strict=True)
+    }
+    linked = process_loader().load_many(contents)
+    return Machine(*(linked[symbol] for symbol in contents))
 
 
 def execute(machine, assembler, registers, items=(), pc=0):

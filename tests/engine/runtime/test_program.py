@@ -10,6 +10,7 @@ from engine.runtime.program import (
     FORMAT,
     MAGIC,
     ArrayInput,
+    KernelUse,
     ProgramFormatError,
     check_interface,
     pack_program,
@@ -48,7 +49,7 @@ def test_the_error_says_what_was_found(made):
     content = pack_program(made)
     for damaged, words in [
         (b"X" + content[1:], "other bytes"),
-        (content[:4] + b"\x06" + content[5:], "format 6 where 7 is read"),
+        (content[:4] + b"\x07" + content[5:], "format 7 where 8 is read"),
         (content + b"\0", "bytes where the sections end"),
     ]:
         with pytest.raises(ProgramFormatError, match=words) as caught:
@@ -60,6 +61,8 @@ def test_the_error_says_what_was_found(made):
     "change",
     [
         {"kernels": ()},
+        {"kernels": (KernelUse(0, "", ""),)},
+        {"kernels": (KernelUse(0, "", ""), KernelUse(20, "", ""))},
         {"outputs": (17,)},
         {"yields": ()},
         {"registers": b""},

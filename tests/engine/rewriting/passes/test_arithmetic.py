@@ -1,6 +1,7 @@
 import numpy as np
 import pytest
 
+import engine
 import engine.tensor as pt
 
 
@@ -61,6 +62,27 @@ def test_adding_zero_to_a_product_of_matrices_is_dropped(rewritten):
     for product in (zeros + x @ y, x @ v + 0.0, 0.0 + v @ v):
         graph = rewritten([x, y, v], product).check_values(*values, exact=True)
         assert "add" not in graph.ops
+
+
+@pytest.mark.parametrize("n", [1, 2, 8, 40])
+@pytest.mark.parametrize("zeros", [0.0, -0.0])
+def test_a_product_whose_terms_are_all_zeros_is_what_adding_zero_makes_of_it(rewritten, n, zeros):
+    x, y, v = pt.dmatrix("x"), pt.dmatrix("y"), pt.dvector("v")
+    values = np.full((3, n), -1.0), np.full((n, 4), zeros), np.full(n, zeros)
+    products = [0.0 + x @ y, x @ v + 0.0, 0.0 + v @ y, 0.0 - v @ -v, 0.0 + y @ -y.T]
+    for product in products:
+        rewritten([x, y, v], product).check_values(*values, exact=True)
+    for found in engine.function([x, y, v], products)(*values):
+        assert not np.any(found)
+        assert not np.any(np.signbit(found))
+
+
+@pytest.mark.parametrize("shape", [(1, 1), (3, 1), (1, 3)])
+def test_a_product_over_a_known_length_of_1_keeps_the_sum_with_zero(rewritten, shape):
+    x, y = pt.dmatrix("x", shape=shape), pt.dmatrix("y", shape=(shape[1], 2))
+    values = np.full(shape, -1.0), np.zeros((shape[1], 2))
+    rewritten([x, y], 0.0 + x @ y).check_values(*values, exact=True)
+    assert not np.any(np.signbit(engine.function([x, y], 0.0 + x @ y)(*values)))
 
 
 def test_adding_zero_to_integers_and_bools_is_dropped(rewritten):
