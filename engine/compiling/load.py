@@ -17,7 +17,7 @@ from engine.runtime.execution import CallbackFunction, Convert, Execution, Linke
 from engine.runtime.load import LinkedKernel, Loader, process_loader
 from engine.runtime.machine import process_machine
 from engine.runtime.program import (
-    N_RUNNERS,
+    N_COMMON,
     ArrayInput,
     Program,
     array_input,
@@ -111,8 +111,8 @@ def link_program(
     """Return `program` on its linked kernels, in the order of `kernel_keys`, and its functions, by the
     confirmation of their keys."""
     callbacks = _linked_callbacks(context, program, functions) if program.callbacks else []
-    machine = process_machine(*kernels[:N_RUNNERS])
-    called = kernels[N_RUNNERS:]
+    machine = process_machine(*kernels[:N_COMMON])
+    called = kernels[N_COMMON:]
     return Execution(program, machine, called, data, convert, context.name, callbacks)
 
 

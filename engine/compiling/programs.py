@@ -11,8 +11,8 @@ from cachegraph.fingerprint.encoding import encode
 from cachegraph.key import CacheKey
 from cachegraph.named_tuples import NamedTuple
 from cachegraph.waiting_line import shown_if_long
+from engine.codegen.common_code import COMMON_CODE, CommonCode
 from engine.codegen.compile import compile_kernel
-from engine.codegen.runners import RUNNERS, Runner
 from engine.compiling.graph_encoding import UserOps
 from engine.compiling.load import (
     CompilationTally,
@@ -111,29 +111,29 @@ def build_program(
     kernels = dict.fromkeys(step.kernel for step in lowering.table.steps if step.kernel is not None)
     level = process_level()
     keys = {kernel: kernel_key(kernel.encoding(), level) for kernel in kernels}
-    runners = {runner_key(runner, level): runner for runner in RUNNERS}
+    common = {common_key(code, level): code for code in COMMON_CODE}
     seconds = perf_counter() - begin
     functions = {inner: function_of(inner) for inner in _called_graphs(lowering.table)}
     begin = perf_counter()
     callbacks = {callback: _record(callback, functions) for callback in _callbacks(lowering.table)}
-    program = assemble(lowering, values, *results, list(runners), keys, callbacks)
+    program = assemble(lowering, values, *results, list(common), keys, callbacks)
     seconds += perf_counter() - begin
-    wanted: dict[CacheKey, Kernel | Runner] = {**runners, **{key: kernel for kernel, key in keys.items()}}
+    wanted: dict[CacheKey, Kernel | CommonCode] = {**common, **{key: kernel for kernel, key in keys.items()}}
     build_kernels(context.cache, process_loader(), wanted, level, context.tally)
     called = {function.key.confirmation.hex(): function for function in functions.values()}
     return BuiltProgram(program, pack_program(program), called, seconds)
 
 
-def runner_key(runner: Runner, level: str) -> CacheKey:
-    """Return the key of `runner` in this process, for a CPU level: its source follows from Python and
+def common_key(code: CommonCode, level: str) -> CacheKey:
+    """Return the key of `code` in this process, for a CPU level: its source follows from Python and
     numpy."""
-    return kernel_key(encode((runner.name, MACHINE_VERSION, runner.source())), level)
+    return kernel_key(encode((code.name, MACHINE_VERSION, code.source())), level)
 
 
 def build_kernels(
     cache: Cache,
     loader: Loader,
-    kernels: Mapping[CacheKey, Kernel | Runner],
+    kernels: Mapping[CacheKey, Kernel | CommonCode],
     level: str,
     tally: CompilationTally,
 ) -> None:
@@ -192,10 +192,10 @@ def _record(callback: Callback, functions: Mapping[FrozenFunctionGraph, Callback
     return CallbackUse(callback.kind, callback.version, callback.options, named)
 
 
-def _compiled(key: CacheKey, kernel: Kernel | Runner, level: str) -> Artifact:
+def _compiled(key: CacheKey, kernel: Kernel | CommonCode, level: str) -> Artifact:
     begin = perf_counter()
     symbol = symbol_of(key)
-    if isinstance(kernel, Runner):
+    if isinstance(kernel, CommonCode):
         code, summary = kernel.compile(symbol, level), f"the {kernel.name} of all programs"
     else:
         code, summary = compile_kernel(kernel, symbol, level), kernel.summary

@@ -229,14 +229,14 @@ def assemble(
     results: Sequence[Value],
     n_outputs: int,
     updated: Sequence[int],
-    runners: Sequence[CacheKey],
+    common: Sequence[CacheKey],
     keys: Mapping[Kernel, CacheKey],
     callbacks: Mapping[Callback, CallbackUse],
 ) -> Program:
     """Return the program of a lowered graph.
 
     The first `n_outputs` of `results` are returned to the caller; the others replace the values of the
-    inputs at the positions `updated`. `keys` has the key of each kernel that it calls, `runners` are
+    inputs at the positions `updated`. `keys` has the key of each kernel that it calls, `common` are
     those of the machine and the fast call, and `callbacks` has the record of each callback.
     """
     table = lowering.table
@@ -258,7 +258,7 @@ def assemble(
         inputs=tuple(inputs),
         bound=bound,
         kernels=(
-            *(_use(0, key) for key in runners),
+            *(_use(0, key) for key in common),
             *(_use(register, keys[kernel]) for kernel, register in kernels.items()),
         ),
         callbacks=tuple(callbacks.values()),

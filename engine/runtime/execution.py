@@ -23,7 +23,7 @@ from engine.runtime.fast_call import NUMBER_KINDS, RETURNS_LIST, Arrangement, Ca
 from engine.runtime.kernel_interface import MANY
 from engine.runtime.load import LinkedKernel
 from engine.runtime.machine import Machine, dtype_word, items_address
-from engine.runtime.program import N_RUNNERS, BoundArray, Program, Yield
+from engine.runtime.program import N_COMMON, BoundArray, Program, Yield
 from engine.runtime.registers import ARRAY_TYPE, DESCRIPTORS, DETAILS, FEWEST_FOR_PARTS
 from engine.runtime.target import process_threads
 
@@ -115,7 +115,7 @@ class Execution:
             template[register] = dtype_word(np.dtype(dtype))
         for row, array in zip(self.program.bound, self._bound, strict=True):
             template[row.register] = array.ctypes.data
-        for use, kernel in zip(self.program.kernels[N_RUNNERS:], self.kernels, strict=True):
+        for use, kernel in zip(self.program.kernels[N_COMMON:], self.kernels, strict=True):
             template[use.register] = kernel.address
 
     def run(self, items: tuple[Any, ...]) -> list[Any]:

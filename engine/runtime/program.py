@@ -40,8 +40,9 @@ if TYPE_CHECKING:
 
 MAGIC = b"CGPR"
 FORMAT = 8
-N_RUNNERS = 2
-"""The first kernels of a program run it: the machine, and the fast call. They have no register."""
+N_COMMON = 2
+"""The number of kernels that all programs have in common, their first: the machine that runs them, and the
+fast call. They have no register."""
 
 
 class ProgramFormatError(CachegraphError):
@@ -79,7 +80,7 @@ class BoundArray(NamedTuple):
 
 class KernelUse(NamedTuple):
     """A kernel that the program calls, by the digest and confirmation of its key (hex); its address
-    goes to `register`, which is 0 for the first N_RUNNERS.
+    goes to `register`, which is 0 for the first N_COMMON.
     """
 
     register: int
@@ -239,8 +240,8 @@ def _check_references(program: Program, registers: int) -> None:
     """Refuse (ProgramFormatError) a program that refers to registers or results outside its own, or has
     no machine or no fast call."""
     allocated = [allocation for site in program.yields for allocation in site.arrays]
-    runners, called = program.kernels[:N_RUNNERS], program.kernels[N_RUNNERS:]
-    if [use.register for use in runners] != [0] * N_RUNNERS:
+    common, called = program.kernels[:N_COMMON], program.kernels[N_COMMON:]
+    if [use.register for use in common] != [0] * N_COMMON:
         raise ProgramFormatError("no machine to run it, or no fast call")
     named = [row.register for row in program.bound] + [use.register for use in called]
     named += [dim for allocation in allocated for dim in allocation.dims]

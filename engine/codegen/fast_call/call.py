@@ -42,7 +42,8 @@ run:
   %given = phi ptr [ %items, %begin ], [ %made, %made.all ]
   %n.given = phi i64 [ %n.items, %begin ], [ %n.made, %made.all ]
   %pc = phi i64 [ 0, %begin ], [ %resumed, %made.all ]
-  %status = call i64 @run_long(ptr %api, ptr %machine, i1 %is.long, ptr %given, ptr %registers, ptr %code, i64 %pc)
+  %status = call i64 @run_long(ptr %api, ptr %machine, i1 %is.long, ptr %given, ptr %registers, ptr %code,
+                               i64 %pc)
   switch i64 %status, label %stopped [
     i64 $YIELDED, label %yielded
     i64 $HALTED, label %halted

@@ -1,9 +1,9 @@
 """The fast call as LLVM IR text: a builtin function of Python that runs a program on the machine.
 
-It follows CPython's convention METH_FASTCALL | METH_KEYWORDS. It calls the machine (codegen/machine.py) by
-its address, which is in the block. Its block, and when it leaves a call to Python, are described in runtime/fast_call.py. It
-runs with the interpreter's lock, which it gives up around the machine only if a call may take long: if
-the last one did, or if the arguments have many elements.
+It follows CPython's convention METH_FASTCALL | METH_KEYWORDS. Its block, which also has the address of the
+machine (codegen/machine.py), and when it leaves a call to Python, are described in runtime/fast_call.py. It
+runs with the interpreter's lock, which it gives up around the machine only if a call may take long: if the
+last one did, or if the arguments have many elements.
 
 C functions are found in a table (runtime/python_api.py), so the text has none of a process's addresses.
 It runs once a call, so its code is generated fast (decision 0206).

@@ -29,10 +29,10 @@ from cachegraph.object_code.elf import read_symbols
 from engine.codegen import compile as compiler
 from engine.codegen import machine
 from engine.codegen.c_entry.compile import compile_c_entry
+from engine.codegen.common_code import COMMON_CODE
 from engine.codegen.fast_call import source
 from engine.codegen.llvm import modules
 from engine.codegen.llvm.elementary import library
-from engine.codegen.runners import RUNNERS
 from engine.compiling import programs, surroundings
 from engine.compiling.load import symbol_of
 from engine.compiling.surroundings import kernel_key
@@ -139,7 +139,7 @@ def main(directory: str) -> tuple[list[list[Any]], int]:
         cache.store(key, Artifact(pack_kernel(symbol_of(key), TRIPLE, LEVEL, code)))
         found.append(described(kernel.summary, code))
     cache.flush()
-    found += [described(f"the {runner.name}", runner.compile("k_runner", LEVEL)) for runner in RUNNERS]
+    found += [described(f"the {code.name}", code.compile("k_common", LEVEL)) for code in COMMON_CODE]
     entry = compile_c_entry("k_entry", LEVEL)
     found.append(described("the C entry", entry))
     return found, refused(entry, Random(7))

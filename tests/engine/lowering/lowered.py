@@ -34,5 +34,5 @@ def program(inputs: Sequence[Variable], outputs: Sequence[Variable], updated: Se
     results = lowering.run()
     used = dict.fromkeys(step.kernel for step in lowering.table.steps if step.kernel is not None)
     keys = {kernel: CacheKey.build("kernel", {"kernel": kernel.encoding()}) for kernel in used}
-    runners = [CacheKey.build("kernel", {name: b""}) for name in ("machine", "fast call")]
-    return assemble(lowering, results, len(outputs) - len(updated), updated, runners, keys, {})
+    common = [CacheKey.build("kernel", {name: b""}) for name in ("machine", "fast call")]
+    return assemble(lowering, results, len(outputs) - len(updated), updated, common, keys, {})

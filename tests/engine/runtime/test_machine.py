@@ -6,7 +6,7 @@ import time
 import numpy as np
 import pytest
 
-from engine.codegen.runners import RUNNERS
+from engine.codegen.common_code import COMMON_CODE
 from engine.lowering.kernels.elementwise import elementwise
 from engine.lowering.kernels.nest import NestOperand
 from engine.lowering.statements import Statement
@@ -45,8 +45,8 @@ SMALLEST = -(2**63)
 def machine():
     level = process_level()
     contents = {
-        symbol: pack_kernel(symbol, process_triple(), level, runner.compile(symbol, level))
-        for symbol, runner in zip(("k_machine_test", "k_call_test"), RUNNERS, strict=True)
+        symbol: pack_kernel(symbol, process_triple(), level, code.compile(symbol, level))
+        for symbol, code in zip(("k_machine_test", "k_call_test"), COMMON_CODE, strict=True)
     }
     linked = process_loader().load_many(contents)
     return Machine(*(linked[symbol] for symbol in contents))
