@@ -207,10 +207,10 @@ ROW_PRODUCTS = {
 """The functions that compute products of ROWS_OF_PRODUCTS rows, by the dtypes of their elements and products.
 
 Each has so many arguments: the address of the first row, the length of a row, how many rows there are, and
-the address of the products. If there are fewer rows, the last one is computed again; if the length is odd,
-the last column is left out.
+the address of the products. If there are fewer rows, the last one is computed again. Columns behind the last
+whole COLUMNS_OF_PRODUCTS are left out.
 """
-ROWS_OF_PRODUCTS = 8
+ROWS_OF_PRODUCTS, COLUMNS_OF_PRODUCTS = 12, 4
 
 Parameter = Pointer | Integer
 Node = Number | Compute | Evaluate | ReadElement | WriteElement | Array | Loop | If | Fail | Call

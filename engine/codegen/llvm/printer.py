@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from msgspec import Struct, field
 
+from engine.codegen.llvm.arithmetic_loops import width_of_arithmetic
 from engine.codegen.llvm.blocks import BlockWrite, block_write
 from engine.codegen.llvm.elementary.library import (
     call_quotient,
@@ -224,7 +225,7 @@ class _KernelPrinter(Struct):
             for first, carried in zip(initial, node.carried, strict=True)
         ]
         printed = b.lines[head:]
-        width = vector_width(printed) if _is_in_any_order(node) else ""
+        width = self.width(node, printed)
         metadata = b.loop_metadata(group, _interleaved(node, printed, width), width)
         b.cbranch(self.goes_on(node, following_index, stop), body, after, metadata)
         rest = b.lines[head:]
@@ -252,6 +253,11 @@ class _KernelPrinter(Struct):
         b.call_for_effect(name, [self.at(block.target), content, size, BIT(0)])
         b.branch(after)
         b.begin_block(after)
+
+    def width(self, node: Loop, printed: list[str]) -> str:
+        """Return the node that says how wide the vectors of a loop are, or ""."""
+        of_functions = vector_width(printed) if _is_in_any_order(node) else ""
+        return of_functions or width_of_arithmetic(node, self.names.pointers)
 
     def goes_on(self, node: Loop, following_index: LlvmValue, stop: LlvmValue) -> LlvmValue:
         b = self.function

@@ -1,19 +1,22 @@
 """Products of the rows of a matrix, several rows side by side, each in the order of its elements.
 
-A product waits for the one before it, so rows are computed in pairs, as vectors of two. Two columns of a
-pair of rows are read at a time, converted, and exchanged: {x[0, 0], x[0, 1]} and {x[1, 0], x[1, 1]} become
-{x[0, 0], x[1, 0]} and {x[0, 1], x[1, 1]}, by which the pair's products are multiplied in turn. Every
-processor has vectors of two doubles; wider ones are no faster.
+A product waits for the one before it, so the products of a group of rows are a vector, which is multiplied by
+one column of the group after the other. The rows of a group are read four columns at a time and exchanged
+within vectors of 16 bytes, which every processor has: a group has two rows of doubles, or four of floats,
+which are converted after the exchange. Wider vectors are no faster.
 """
 
 from __future__ import annotations
 
 from engine.codegen.llvm.ir_text import DOUBLE, FLOAT, POINTER, WORD, FunctionText, LlvmType, LlvmValue
-from engine.lowering.loops import ROWS_OF_PRODUCTS
+from engine.lowering.loops import COLUMNS_OF_PRODUCTS, ROWS_OF_PRODUCTS
 
-Pair = tuple[LlvmValue, LlvmValue]
+Rows = list[LlvmValue]
+"""The addresses of the rows of a group."""
 _TYPES = {"float64": DOUBLE, "float32": FLOAT}
 _SIZES = {DOUBLE: 8, FLOAT: 4}
+_BYTES = 16
+"""Of the vectors in which elements are exchanged."""
 
 
 def define_row_products(symbol: str) -> tuple[str, dict[str, str]]:
@@ -21,57 +24,78 @@ def define_row_products(symbol: str) -> tuple[str, dict[str, str]]:
     of, to = (_TYPES[dtype] for dtype in symbol.split("_")[2:])
     b = FunctionText()
     first, length, rows, results = (LlvmValue(WORD, f"%a{n}") for n in range(4))
-    pairs = _pairs_of_rows(b, of, first, length, rows)
-    target, last = b.convert("inttoptr", results, POINTER), b.op("sub", length, WORD(1))
-    one, start = to.vector(2)(1.0), b.block
+    groups = _groups_of_rows(b, of, first, length, rows)
+    target, last = b.convert("inttoptr", results, POINTER), b.op("sub", length, WORD(COLUMNS_OF_PRODUCTS - 1))
+    one, start = to.vector(_BYTES // _SIZES[of])(1.0), b.block
     b.cbranch(b.compare("icmp sgt", last, WORD(0)), "columns", "end")
-    found = _columns(b, pairs, of, to, last)
+    found = _columns(b, groups, of, to, last)
     b.begin_block("end")
     products = [b.arriving((one, start), (product, "columns")) for product in found]
     for n, product in enumerate(products):
-        b.store(product, b.element(to, target, WORD(2 * n)), _SIZES[to])
+        b.store(product, b.element(to, target, WORD(n * one.type.lanes)), _SIZES[to])
     head = f"define internal void @{symbol}({first}, {length}, {rows}, {results}) nounwind {{"
     return "\n".join([head, "start:", *b.lines, "  ret void", "}"]), b.declarations
 
 
-def _pairs_of_rows(
+def _groups_of_rows(
     b: FunctionText, of: LlvmType, first: LlvmValue, length: LlvmValue, rows: LlvmValue
-) -> list[Pair]:
-    """Return the addresses of the rows, two by two: the last row's, where there are fewer."""
+) -> list[Rows]:
+    """Return the addresses of the rows in groups: the last row's, where there are fewer."""
     start, last = b.convert("inttoptr", first, POINTER), b.op("sub", rows, WORD(1))
     numbers = [b.call(WORD, "llvm.smin.i64", [WORD(n), last]) for n in range(ROWS_OF_PRODUCTS)]
     addresses = [b.element(of, start, b.op("mul", number, length)) for number in numbers]
-    return list(zip(addresses[::2], addresses[1::2], strict=True))
+    size = _BYTES // _SIZES[of]
+    return [addresses[n : n + size] for n in range(0, ROWS_OF_PRODUCTS, size)]
 
 
 def _columns(
-    b: FunctionText, pairs: list[Pair], of: LlvmType, to: LlvmType, last: LlvmValue
+    b: FunctionText, groups: list[Rows], of: LlvmType, to: LlvmType, last: LlvmValue
 ) -> list[LlvmValue]:
-    """Emit the loop over two columns at a time, before or at the `last` one; return the products after it."""
-    pair, before = to.vector(2), b.block
+    """Emit the loop over four columns at a time, which ends with the `last` that has three behind it; return
+    the products after it."""
+    vector, before = to.vector(len(groups[0])), b.block
     column, further = LlvmValue(WORD, "%column"), LlvmValue(WORD, "%further")
-    totals = [LlvmValue(pair, f"%total{n}") for n in range(len(pairs))]
-    following = [LlvmValue(pair, f"%next{n}") for n in range(len(pairs))]
+    totals = [LlvmValue(vector, f"%total{n}") for n in range(len(groups))]
+    following = [LlvmValue(vector, f"%next{n}") for n in range(len(groups))]
     b.begin_block("columns")
     b.phi(column, [(WORD(0), before), (further, "columns")])
     for total, after in zip(totals, following, strict=True):
-        b.phi(total, [(pair(1.0), before), (after, "columns")])
-    for rows, total, after in zip(pairs, totals, following, strict=True):
-        first, second = _two_columns(b, rows, of, to, column)
-        b.define(after, f"fmul {b.op('fmul', total, first)}, {second.text}")
-    b.define(further, f"add {column}, 2")
+        b.phi(total, [(vector(1.0), before), (after, "columns")])
+    for rows, product, after in zip(groups, totals, following, strict=True):
+        *columns, final = _four_columns(b, rows, of, to, column)
+        for factors in columns:
+            product = b.op("fmul", product, factors)
+        b.define(after, f"fmul {product}, {final.text}")
+    b.define(further, f"add {column}, {COLUMNS_OF_PRODUCTS}")
     b.cbranch(b.compare("icmp slt", further, last), "columns", "end")
     return following
 
 
-def _two_columns(
-    b: FunctionText, rows: Pair, of: LlvmType, to: LlvmType, column: LlvmValue
+def _four_columns(
+    b: FunctionText, rows: Rows, of: LlvmType, to: LlvmType, column: LlvmValue
 ) -> list[LlvmValue]:
-    """Return two columns of two rows, each as a vector of type `to`."""
-    upper, lower = (b.load(of.vector(2), b.element(of, row, column), _SIZES[of]) for row in rows)
-    if of != to:
-        upper, lower = (b.convert("fpext", row, to.vector(2)) for row in (upper, lower))
-    return [
-        b.value(upper.type, f"shufflevector {upper}, {lower}, <2 x i32> <i32 {n}, i32 {n + 2}>")
-        for n in (0, 1)
-    ]
+    """Return the columns from `column` on of a group, each as a vector of type `to`."""
+    if of is DOUBLE:
+        return [*_two_of_doubles(b, rows, column), *_two_of_doubles(b, rows, b.op("add", column, WORD(2)))]
+    columns = _four_of_floats(b, rows, column)
+    return [b.convert("fpext", it, to.vector(len(rows))) for it in columns] if of is not to else columns
+
+
+def _two_of_doubles(b: FunctionText, rows: Rows, column: LlvmValue) -> list[LlvmValue]:
+    upper, lower = (b.load(DOUBLE.vector(2), b.element(DOUBLE, row, column), 8) for row in rows)
+    return [_picked(b, upper, lower, (n, n + 2)) for n in (0, 1)]
+
+
+def _four_of_floats(b: FunctionText, rows: Rows, column: LlvmValue) -> list[LlvmValue]:
+    read = [b.load(FLOAT.vector(4), b.element(FLOAT, row, column), 4) for row in rows]
+    columns = []
+    for two in ((0, 4, 1, 5), (2, 6, 3, 7)):
+        upper, lower = _picked(b, read[0], read[1], two), _picked(b, read[2], read[3], two)
+        columns += [_picked(b, upper, lower, four) for four in ((0, 1, 4, 5), (2, 3, 6, 7))]
+    return columns
+
+
+def _picked(b: FunctionText, x: LlvmValue, y: LlvmValue, numbers: tuple[int, ...]) -> LlvmValue:
+    """Return the elements `numbers` of `x` and `y` together."""
+    picked = ", ".join(f"i32 {number}" for number in numbers)
+    return b.value(x.type, f"shufflevector {x}, {y}, <{len(numbers)} x i32> <{picked}>")

@@ -9,11 +9,11 @@ from __future__ import annotations
 from engine.lowering.kernels.building import constant
 from engine.lowering.kernels.nest import Axis, contiguous_terms, end_of
 from engine.lowering.kernels.reduction_nest import ReductionNest, renamed
-from engine.lowering.loops import Array, Compute, Loop, Node, Place, ReadElement, WriteElement
+from engine.lowering.loops import Array, Bound, Compute, Loop, Node, Place, ReadElement, WriteElement
 
-TILE = 2048
-"""Elements of the output that are accumulated together."""
-TOGETHER = 2
+TILE = 4096
+"""Elements of the output that are accumulated together: the level-1 cache holds as many doubles."""
+TOGETHER = 8
 """Rows that are accumulated together."""
 
 
@@ -43,41 +43,50 @@ class ColumnReduction(ReductionNest, frozen=True):
         return walk
 
     def rows_together(self) -> tuple[Node, ...]:
-        """Return the loop over TOGETHER rows at a time, which reads and writes a tile's totals once for all.
-
-        The last rows may be fewer: for others the last one is read, and the neutral element taken.
-        """
-        (cast,), (axis,), operand = self.fused.statements, self.gone, self.fused.place(0)
-        rows: list[Node] = []
-        values: list[Node] = []
-        for n in range(TOGETHER):
-            rows.append(constant(f"behind{n}", "int64", n))
-            rows.append(Compute(f"full_row{n}", "add", (axis.index, f"behind{n}"), "int64"))
-            rows.append(Compute(f"row{n}", "minimum", (f"full_row{n}", "last_row"), "int64"))
-            rows.append(Compute(f"is_row{n}", "lt", (f"full_row{n}", axis.extent), "bool"))
-            terms = tuple([(renamed(term, axis.index, f"row{n}")) for term in operand.terms])
-            values.append(ReadElement(f"element{n}", Place("x0", terms)))
-            values.append(Compute(f"value{n}", cast.op, (f"element{n}",), self.accumulator))
-            chosen = (f"is_row{n}", f"value{n}", "neutral")
-            values.append(Compute(f"chosen{n}", "where", chosen, self.accumulator))
-            values.append(self.combine(f"after{n}", f"after{n - 1}" if n else "before", f"chosen{n}"))
-        along = self.along_tile(tuple(values), f"after{TOGETHER - 1}")
+        """Return the loops over TOGETHER rows at a time, which read and write a tile's totals once for all, and
+        over the rows that are left."""
+        extent = self.gone[0].extent
         return (
-            constant("one", "int64", 1),
-            Compute("last_row", "sub", (axis.extent, "one"), "int64"),
-            Loop(axis.index, 0, axis.extent, TOGETHER, (*rows, along)),
+            constant("together", "int64", TOGETHER),
+            Compute("n_left", "mod", (extent, "together"), "int64"),
+            Compute("left", "sub", (extent, "n_left"), "int64"),
+            self.group("", TOGETHER, 0, "left"),
+            self.group("left_", 1, "left", extent),
         )
 
-    def along_tile(self, values: tuple[Node, ...], after: str) -> Loop:
-        """Return the loop along a tile in which `values` make the total `after` of `before`."""
-        column, place = self.kept[-1], Place("accumulated", (("position",),))
+    def group(self, prefix: str, n_rows: int, start: Bound, stop: Bound) -> Loop:
+        """Return the loop over `n_rows` rows at a time; the names in it begin with `prefix`."""
+        (cast,), (axis,), operand = self.fused.statements, self.gone, self.fused.place(0)
+        column = self.kept[-1]
+        first, before = f"{prefix}first_row", f"{prefix}before"
+        rows: list[Node] = []
+        values: list[Node] = []
+        for n in range(n_rows):
+            row, element, value, after = (
+                f"{prefix}{name}{n}" for name in ("row", "element", "value", "after")
+            )
+            rows.append(constant(f"{prefix}behind{n}", "int64", n))
+            rows.append(Compute(row, "add", (first, f"{prefix}behind{n}"), "int64"))
+            terms = tuple([renamed(term, axis.index, row) for term in operand.terms])
+            terms = tuple([renamed(term, column.index, f"{prefix}{column.index}") for term in terms])
+            values.append(ReadElement(element, Place("x0", terms)))
+            values.append(Compute(value, cast.op, (element,), self.accumulator))
+            values.append(self.combine(after, before, value))
+            before = after
+        return Loop(first, start, stop, n_rows, (*rows, self.along_tile(tuple(values), before, prefix)))
+
+    def along_tile(self, values: tuple[Node, ...], after: str, prefix: str = "") -> Loop:
+        """Return the loop along a tile in which `values` make the total `after` of the one before."""
+        column, position = self.kept[-1], f"{prefix}position"
+        place = Place("accumulated", ((position,),))
+        index = f"{prefix}{column.index}"
         accumulate = (
-            Compute("position", "sub", (column.index, "tile"), "int64"),
-            ReadElement("before", place),
+            Compute(position, "sub", (index, "tile"), "int64"),
+            ReadElement(f"{prefix}before", place),
             *values,
             WriteElement(place, after),
         )
-        return Loop(column.index, "tile", "tile_end", 1, accumulate, independent=True)
+        return Loop(index, "tile", "tile_end", 1, accumulate, independent=True)
 
     def tile(self, walk: tuple[Node, ...]) -> tuple[Node, ...]:
         column = self.kept[-1]

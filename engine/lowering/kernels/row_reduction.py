@@ -16,6 +16,7 @@ from engine.lowering.kernels.building import constant
 from engine.lowering.kernels.nest import end_of
 from engine.lowering.kernels.reduction_nest import ReductionNest, renamed
 from engine.lowering.loops import (
+    COLUMNS_OF_PRODUCTS,
     ROW_PRODUCTS,
     ROWS_OF_PRODUCTS,
     Address,
@@ -36,6 +37,8 @@ from engine.lowering.operations import FLOATS
 BLOCK = 2048
 PARTS, PART = 4, 4096
 """Parts of a block that are read side by side, and their elements (decisions 0164, 0171, 0187)."""
+ROWS_OF_EXTREMES = 6
+"""Rows whose extremes are found side by side: with AVX2, registers hold no more (decision 0207)."""
 ROW_PART = 1024
 """Elements of each of PARTS rows that are added up side by side."""
 
@@ -65,6 +68,8 @@ class RowReduction(ReductionNest, frozen=True):
         block_size = constant("block_size", "int64", self.block)
         if self.is_plain and len(self.kept) == 1 and self.kind == "sum" and self.accumulator in FLOATS:
             return (block_size, *self.sums_of_rows_together())
+        if self.has_parts and len(self.kept) == 1:
+            return (block_size, *self.extremes_of_rows_together())
         depth = self.fused.depth - 1
         initial = "neutral" if depth == len(self.kept) else f"total{depth - 1}"
         inner, total = self.innermost(initial)
@@ -162,6 +167,7 @@ class RowReduction(ReductionNest, frozen=True):
             *self.store(total),
         )
         together = (
+            Array("totals", self.accumulator, PARTS),
             *end_of("group", "rows_together", row.extent),
             Compute("group_rows", "sub", (row.extent, "group"), "int64"),
             Compute("is_whole", "ge", ("group_rows", "rows_together"), "bool"),
@@ -176,7 +182,6 @@ class RowReduction(ReductionNest, frozen=True):
             constant("no_part", "int64", 0),
             constant("whole_lengths", "int64", -ROW_PART),
             Compute("whole_parts", "and_", (column.extent, "whole_lengths"), "int64"),
-            Array("totals", self.accumulator, PARTS),
             Loop("group", 0, row.extent, PARTS, together),
         )
 
@@ -212,15 +217,22 @@ class RowReduction(ReductionNest, frozen=True):
 
     def extreme_in_blocks(self, initial: str) -> tuple[tuple[Node, ...], str]:
         """Return the innermost loop of an extreme of floats: its NaNs are counted beside it."""
-        count = _COUNTS[self.accumulator]
+        inner, total = self.extreme_of_blocks(initial)
+        return (*self.numbers_of_nans(), *inner), total
+
+    def numbers_of_nans(self) -> tuple[Node, ...]:
+        """Return the constants that extremes of floats need: NaN, and how many NaNs there are at first."""
+        no_nans = constant("no_nans", _COUNTS[self.accumulator], 0)
+        return no_nans, constant("nan", self.accumulator, math.nan)
+
+    def extreme_of_blocks(self, initial: str, start: Bound = 0) -> tuple[tuple[Node, ...], str]:
+        """Return the loop over the blocks of an extreme of floats from `start`, and its total's name."""
         block: tuple[Node, ...] = (
             *(self.extreme_of_parts() if self.has_parts else self.extreme_in_turn()),
             Compute("are_nans", "neq", ("all_nans", "no_nans"), "bool"),
             Compute("extreme", "where", ("are_nans", "nan", "all_numbers"), self.accumulator),
         )
-        numbers = constant("no_nans", count, 0), constant("nan", self.accumulator, math.nan)
-        inner, total = self.in_blocks(initial, block, "extreme")
-        return (*numbers, *inner), total
+        return self.in_blocks(initial, block, "extreme", start)
 
     def extreme_in_turn(self) -> tuple[Node, ...]:
         """Return the loop along a block that finds `all_numbers`, the extreme, and counts `all_nans`."""
@@ -254,6 +266,72 @@ class RowReduction(ReductionNest, frozen=True):
             carried.append(Carried(f"nans{n}", "no_nans", f"following_nans{n}"))
         along = Loop("in_part", 0, "part_size", 1, tuple(each), tuple(carried), interleaved=False)
         return (*self.parts(), along, *self.joined_parts())
+
+    def extremes_of_rows_together(self) -> tuple[Node, ...]:
+        """Return the loops of the extremes of a plain matrix's rows: ROWS_OF_EXTREMES side by side.
+
+        The last rows, if they are fewer, are read one after the other.
+        """
+        (row,), (column,) = self.kept, self.gone
+        numbers = range(ROWS_OF_EXTREMES)
+        each = [node for n in numbers for node in self.extreme_of_row(n)]
+        carried = [carried for n in numbers for carried in self.carried_of_row(n)]
+        rest, total = self.extreme_of_blocks("found", "whole_end")
+        finish = (
+            Compute("position", "sub", (row.index, "group"), "int64"),
+            ReadElement("found", Place("extremes", (("position",),))),
+            *rest,
+            *self.store(total),
+        )
+        together = (
+            Array("extremes", self.accumulator, ROWS_OF_EXTREMES),
+            *end_of("group", "rows_together", row.extent),
+            Compute("group_rows", "sub", (row.extent, "group"), "int64"),
+            Compute("is_whole", "ge", ("group_rows", "rows_together"), "bool"),
+            Compute("whole_end", "where", ("is_whole", column.extent, "no_column"), "int64"),
+            *(Compute(f"row{n}", "add", ("group", f"behind_row{n}"), "int64") for n in numbers),
+            Loop("column", 0, "whole_end", 1, tuple(each), tuple(carried), interleaved=False),
+            *(node for n in numbers for node in self.found_of_row(n)),
+            Loop(row.index, "group", "group_end", 1, finish),
+        )
+        return (
+            *self.numbers_of_nans(),
+            *(constant(f"behind_row{n}", "int64", n) for n in numbers),
+            constant("rows_together", "int64", ROWS_OF_EXTREMES),
+            constant("no_column", "int64", 0),
+            Loop("group", 0, row.extent, ROWS_OF_EXTREMES, together),
+        )
+
+    def extreme_of_row(self, n: int) -> tuple[Node, ...]:
+        """Return the nodes that compare the next element of row `n` of a group."""
+        (cast,), place, count = self.fused.statements, self.fused.place(0), _COUNTS[self.accumulator]
+        terms = [renamed(term, self.gone[0].index, "column") for term in place.terms]
+        terms = [renamed(term, self.kept[0].index, f"row{n}") for term in terms]
+        return (
+            ReadElement(f"row_element{n}", Place(place.pointer, tuple(terms))),
+            Compute(f"row_value{n}", cast.op, (f"row_element{n}",), self.accumulator),
+            self.of_numbers(f"row_following{n}", f"row_numbers{n}", f"row_value{n}"),
+            Compute(f"row_is_nan{n}", "isnan", (f"row_value{n}",), "bool"),
+            Compute(f"row_one{n}", "cast", (f"row_is_nan{n}",), count),
+            Compute(f"row_following_nans{n}", "or_", (f"row_nans{n}", f"row_one{n}"), count),
+        )
+
+    def carried_of_row(self, n: int) -> tuple[Carried, ...]:
+        """Return what a pass along row `n` of a group hands on: the extreme, and 1 if there was a NaN."""
+        return (
+            Carried(f"row_numbers{n}", "neutral", f"row_following{n}"),
+            Carried(f"row_nans{n}", "no_nans", f"row_following_nans{n}"),
+        )
+
+    def found_of_row(self, n: int) -> tuple[Node, ...]:
+        """Return the nodes that keep what was found of row `n` of a group."""
+        return (
+            Compute(f"row_has_nans{n}", "neq", (f"row_nans{n}", "no_nans"), "bool"),
+            Compute(
+                f"row_extreme{n}", "where", (f"row_has_nans{n}", "nan", f"row_numbers{n}"), self.accumulator
+            ),
+            WriteElement(Place("extremes", ((f"behind_row{n}",),)), f"row_extreme{n}"),
+        )
 
     def parts(self) -> tuple[Node, ...]:
         """Return the nodes of `part_size` and of each part's first element, `part0` and so on."""
@@ -311,7 +389,7 @@ class RowReduction(ReductionNest, frozen=True):
     # ---- products of rows
 
     def products_side_by_side(self, function: str) -> tuple[Node, ...]:
-        """Return the loop over ROWS_OF_PRODUCTS rows at a time. `function` leaves out an odd last column."""
+        """Return the loop over ROWS_OF_PRODUCTS rows at a time. `function` leaves out the last columns."""
         (row,), (column,) = self.kept, self.gone
         element = Place("x0", (("finished", column.extent), (column.index,)))
         last = (
@@ -322,7 +400,9 @@ class RowReduction(ReductionNest, frozen=True):
         finish = (
             Compute("position", "sub", ("finished", row.index), "int64"),
             ReadElement("found", Place("products", (("position",),))),
-            Loop(column.index, "even", column.extent, 1, last, (Carried("product", "found", "following"),)),
+            Loop(
+                column.index, "whole_end", column.extent, 1, last, (Carried("product", "found", "following"),)
+            ),
             Compute("result", "cast", ("product",), self.result),
             WriteElement(Place("y", (("finished",),)), "result"),
         )
@@ -336,8 +416,8 @@ class RowReduction(ReductionNest, frozen=True):
         )
         return (
             constant("together", "int64", ROWS_OF_PRODUCTS),
-            constant("all_but_last_bit", "int64", -2),
-            Compute("even", "and_", (column.extent, "all_but_last_bit"), "int64"),
+            constant("whole_lengths", "int64", -COLUMNS_OF_PRODUCTS),
+            Compute("whole_end", "and_", (column.extent, "whole_lengths"), "int64"),
             Array("products", self.accumulator, ROWS_OF_PRODUCTS),
             Loop(row.index, 0, row.extent, ROWS_OF_PRODUCTS, rows),
         )

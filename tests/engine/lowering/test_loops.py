@@ -168,7 +168,7 @@ def test_the_reads_and_writes_of_an_independent_loop_are_parallel():
         '!3 = !{!"llvm.loop.unroll.runtime.disable"}',
         '!4 = !{!"llvm.loop.parallel_accesses", !2}',
         '!5 = !{!"llvm.loop.interleave.count", i32 2}',
-        "!6 = distinct !{!6, !3, !4, !5}",
+        "!6 = distinct !{!6, !3, !4, !5, !0}",
     ]
 
 

@@ -253,8 +253,8 @@ def test_a_reduction_that_makes_no_sense_is_refused(kind, dims):
 @pytest.mark.parametrize(
     ("dtype", "accumulator"), [("float64", "float64"), ("float32", "float64"), ("float32", "float32")]
 )
-@pytest.mark.parametrize("rows", [1, 2, 7, 8, 9, 29])
-@pytest.mark.parametrize("length", [0, 1, 2, 3, 90, 91])
+@pytest.mark.parametrize("rows", [1, 2, 11, 12, 13, 29])
+@pytest.mark.parametrize("length", [0, 1, 2, 3, 4, 5, 90, 91])
 def test_products_of_rows_are_those_of_their_elements_in_turn(run, dtype, accumulator, rows, length):
     kernel = simple("prod", dtype, 2, (1,), accumulator)
     random = np.random.default_rng(4)
@@ -285,6 +285,24 @@ def test_an_extreme_is_nan_if_any_element_is(run, kind, dtype, rank):
                 status, found = reduced(run, kernel, [x], shape, axes, dtype)
                 assert status == OK
                 np.testing.assert_array_equal(found, NUMPY[kind](x, axis=axes))
+
+
+@pytest.mark.parametrize("kind", ["max", "min"])
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize("rows", [1, 5, 6, 7, 12, 20])
+@pytest.mark.parametrize("length", [1, 3, 17, 200, 2 * PARTS * PART + 1])
+def test_extremes_of_rows_are_each_of_its_own_row(run, kind, dtype, rows, length):
+    kernel = simple(kind, dtype, 2, (1,))
+    random = np.random.default_rng(length)
+    x = random.normal(size=(rows, length)).astype(dtype)
+    for row, special in zip((0, rows // 2, rows - 1), (np.nan, -np.inf, np.inf), strict=True):
+        for position in (0, length // 2, length - 1):
+            changed = x.copy()
+            changed[row, position] = special
+            changed[row - 1] = -0.0
+            status, found = reduced(run, kernel, [changed], x.shape, (1,), dtype)
+            assert status == OK
+            np.testing.assert_array_equal(found, NUMPY[kind](changed, axis=1))
 
 
 @pytest.mark.parametrize("kind", ["sum", "prod", "max", "min"])
