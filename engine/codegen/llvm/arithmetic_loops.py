@@ -1,9 +1,9 @@
 """Loops of plain arithmetic, whose vectors have the width of a register.
 
 LLVM takes half a register on AVX-512, which is half as fast where a processor is not waiting for memory
-(decision 0207). It may be told otherwise only of loops that any width suits: told a width, it gathers elements
-that lie apart, takes integers to pieces that no instruction divides, adds up floats in another order, and
-complains of what it cannot do.
+(decision 0207). It may be told otherwise only of loops that any width suits: told a width, it gathers
+elements that lie apart, divides integers one by one, adds up floats in another order, and complains of what
+it cannot do.
 """
 
 from __future__ import annotations

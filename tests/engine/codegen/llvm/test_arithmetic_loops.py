@@ -97,10 +97,12 @@ def test_floats_are_added_up_in_their_order_unless_the_loop_says_otherwise(
 PROGRAM = """
 import numpy as np, engine, engine.tensor as pt
 x, y, n = pt.matrix("x"), pt.matrix("y", dtype="float32"), pt.lvector("n")
-first = (x * x + 1.0) / (2.0 + pt.sqrt(x * x)) - pt.maximum(x, x[::-1]) + pt.where(x > 0, x.T, x[:, ::2].sum())
-results = [first, x.max(axis=1), x.sum(axis=0), y.max(axis=0), y.prod(axis=1), x.min(), y.mean(axis=1)]
+first = (x * x + 1.0) / (2.0 + pt.sqrt(x * x)) - pt.maximum(x, x[::-1])
+results = [first + pt.where(x > 0, x.T, x[:, ::2].sum()), x.max(axis=1), x.sum(axis=0)]
+results += [y.max(axis=0), y.prod(axis=1), x.min(), y.mean(axis=1)]
 results += [pt.isnan(x).any(axis=1), n // 3 + n % 2, x[n], pt.cast(y, "int32"), pt.cumsum(x, axis=1)]
-results += [pt.set_subtensor(x[n, n], 0.0), pt.switch(pt.eq(n, 2), 1.0, n), pt.all(x > 0), pt.argmax(x, axis=1)]
+results += [pt.set_subtensor(x[n, n], 0.0), pt.switch(pt.eq(n, 2), 1.0, n), pt.all(x > 0)]
+results.append(pt.argmax(x, axis=1))
 f = engine.function([x, y, n], results)
 f(np.ones((9, 9)), np.ones((9, 9), "float32"), np.arange(9))
 print(f.cache_info.compilations)
