@@ -43,8 +43,8 @@ class ColumnReduction(ReductionNest, frozen=True):
         return walk
 
     def rows_together(self) -> tuple[Node, ...]:
-        """Return the loops over TOGETHER rows at a time, which read and write a tile's totals once for all, and
-        over the rows that are left."""
+        """Return the loops over TOGETHER rows at a time, which read and write a tile's totals once for all,
+        and over the rows that are left."""
         extent = self.gone[0].extent
         return (
             constant("together", "int64", TOGETHER),
