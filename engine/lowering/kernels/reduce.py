@@ -1,7 +1,7 @@
 """Reductions over some dims of a nest, with scalar statements fused in front of them.
 
 Arguments: inputs, extents, strides of strided inputs, and output 0, which is C-contiguous over the kept
-dims. The order of the loops depends on the dim that is innermost in memory: it is reduced (row_reduction.py),
+dims. The order of the loops depends on the dim that is innermost in memory: it is reduced (row_*.py),
 or kept (column_reduction.py).
 """
 
@@ -15,8 +15,12 @@ from engine.lowering.kernels.column_reduction import ColumnReduction
 from engine.lowering.kernels.elementwise import elementwise
 from engine.lowering.kernels.nest import Fused, NestOperand, collapse, declare
 from engine.lowering.kernels.reduction_nest import OPERATIONS
+from engine.lowering.kernels.row_extremes import RowExtreme
+from engine.lowering.kernels.row_products import RowProduct
 from engine.lowering.kernels.row_reduction import RowReduction
+from engine.lowering.kernels.row_sums import RowSum
 from engine.lowering.loops import Kernel
+from engine.lowering.operations import FLOATS
 from engine.lowering.statements import Ref, ScalarRepeat, Statement
 from engine.runtime.errors import InvalidKernel
 
@@ -75,7 +79,9 @@ def _reduction(
     by_column = axes[-1] in kept
     order = (*kept[:-1], *gone, kept[-1]) if by_column else kept + gone
     fused = Fused(inputs, statements, order, axes)
-    made = ColumnReduction if by_column else RowReduction
+    made: type[ColumnReduction | RowReduction] = (
+        ColumnReduction if by_column else _along_rows(kind, accumulator, is_short)
+    )
     plan = made(kind, fused, kept, gone, accumulator, result, is_short)
     builder = KernelBuilder()
     declare(builder, inputs, axes)
@@ -84,3 +90,10 @@ def _reduction(
     check = plan.empty_check() if refuses_empty else ()
     nodes = (*plan.constants(), *check, *loops)
     return builder.kernel(nodes, plan.summary())
+
+
+def _along_rows(kind: str, accumulator: str, is_short: bool) -> type[RowReduction]:
+    """Return the form of a reduction whose innermost axis is reduced."""
+    if accumulator not in FLOATS or (is_short and kind in ("max", "min")):
+        return RowReduction
+    return {"sum": RowSum, "prod": RowProduct, "max": RowExtreme, "min": RowExtreme}.get(kind, RowReduction)

@@ -9,7 +9,8 @@ import pytest
 from engine.lowering.kernels.column_reduction import TILE, TOGETHER
 from engine.lowering.kernels.nest import NestOperand
 from engine.lowering.kernels.reduce import reduction
-from engine.lowering.kernels.row_reduction import BLOCK, PART, PARTS, ROW_PART
+from engine.lowering.kernels.row_reduction import BLOCK, PART, PARTS
+from engine.lowering.kernels.row_sums import ROW_PART
 from engine.lowering.loops import Loop, walk
 from engine.lowering.statements import Statement
 from engine.runtime.errors import InvalidKernel
