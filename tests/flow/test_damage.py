@@ -313,15 +313,16 @@ GARBAGE: dict[str, Callable[[Program], bytes]] = {
     "kernels of another form": lambda p: described(p, lambda d: d | {"kernels": [[1]]}),
     "kernels that are no numbers": lambda p: described(p, lambda d: d | {"kernels": [["a", "b", "c"]]}),
     "no kernels": lambda p: pack_program(p._replace(kernels=())),
-    "no machine": lambda p: pack_program(p._replace(kernels=p.kernels[1:])),
+    "no fast call": lambda p: pack_program(p._replace(kernels=p.kernels[1:])),
+    "no machine": lambda p: pack_program(p._replace(kernels=p.kernels[2:])),
     "kernels that there are not": lambda p: pack_program(
         p._replace(kernels=tuple(KernelUse(k.register, "00" * 16, k.confirmation) for k in p.kernels))
     ),
     "a kernel in no register": lambda p: pack_program(
-        p._replace(kernels=(p.kernels[0], *(k._replace(register=10**9) for k in p.kernels[1:])))
+        p._replace(kernels=(*p.kernels[:2], *(k._replace(register=10**9) for k in p.kernels[2:])))
     ),
     "a kernel in a negative register": lambda p: pack_program(
-        p._replace(kernels=(p.kernels[0], *(k._replace(register=-1) for k in p.kernels[1:])))
+        p._replace(kernels=(*p.kernels[:2], *(k._replace(register=-1) for k in p.kernels[2:])))
     ),
     "no code": lambda p: pack_program(p._replace(code=b"")),
     "code cut inside of a word": lambda p: pack_program(p._replace(code=p.code[:-3])),
@@ -391,7 +392,9 @@ def kernel_keys(program: Program) -> list[CacheKey]:
     ]
 
 
-@pytest.mark.parametrize("which", [0, 1, -1], ids=["the machine", "the first kernel", "the last kernel"])
+@pytest.mark.parametrize(
+    "which", [0, 1, 2, -1], ids=["the machine", "the fast call", "the first kernel", "the last kernel"]
+)
 def test_a_kernel_that_is_missing_is_compiled_again(
     open_store: Cache, store: Path, sound: Program, which: int
 ) -> None:
@@ -428,7 +431,7 @@ def test_of_the_kernels_of_a_function_one_whose_row_is_damaged_is_compiled_again
 def test_a_kernel_that_is_garbage_is_compiled_again(
     open_store: Cache, store: Path, sound: Program, content: str
 ) -> None:
-    other, one = kernel_keys(sound)[:2]  # the machine is stored as kernels are
+    other, one = kernel_keys(sound)[:2]  # the machine and the fast call are stored as kernels are
     found, another = open_store.lookup(one), open_store.lookup(other)
     assert isinstance(found, Hit)
     assert isinstance(another, Hit)

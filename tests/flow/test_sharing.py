@@ -10,10 +10,8 @@ import pytest
 import engine
 import engine.tensor as pt
 from cachegraph.object_code.cpu import machine_levels
+from engine.runtime.program import N_COMMON
 from tests.flow.model_process import expected, in_fresh_process
-
-MACHINE = 1
-"""The machine is found as a kernel by every function but the first."""
 
 
 @pytest.fixture
@@ -38,12 +36,12 @@ def test_a_second_model_that_shares_a_part_misses_its_function_and_finds_the_ker
     x, y = pt.vector("x"), pt.vector("y")
     shared_part = pt.exp(x) / (1 + pt.exp(x))
     first = engine.function([x], [shared_part, pt.max(x)])
-    assert first.cache_info.found["kernel"] == [0, 2 + MACHINE]
+    assert first.cache_info.found["kernel"] == [0, 2 + N_COMMON]
     kernels.clear()
 
     second = engine.function([x, y], [shared_part, pt.min(y)])
     assert (second.cache_info.outcome, second.cache_info.reason) == ("miss", "never-seen")
-    assert second.cache_info.found == {"function": [0, 1], "kernel": [1 + MACHINE, 1]}
+    assert second.cache_info.found == {"function": [0, 1], "kernel": [1 + N_COMMON, 1]}
     assert second.cache_info.compilations == len(kernels) == 1
     assert second.cache_info.seconds_saved > 0
     value = np.linspace(-1, 1, 4)
@@ -58,7 +56,7 @@ def test_the_same_loop_over_other_variables_is_the_same_kernel(kernels: list[str
     g = engine.function(
         [z, x], [pt.dot(x, x) * pt.sum(z) * 0 + 1, pt.tanh(pt.exp(z) * 1) + 2, pt.tanh(x) + 2]
     )
-    assert g.cache_info.found["kernel"][0] == 1 + MACHINE
+    assert g.cache_info.found["kernel"][0] == 1 + N_COMMON
     assert not any(summary.count("tanh") and not summary.count("exp") for summary in kernels)
 
 
@@ -68,7 +66,7 @@ def test_a_function_whose_kernels_are_all_known_compiles_nothing(kernels: list[s
     kernels.clear()
     again = engine.function([x, y], [pt.sqrt(y), pt.sum(x), pt.sqrt(x), pt.sum(y)])
     assert again.cache_info.outcome == "miss"
-    assert again.cache_info.found["kernel"] == [1 + MACHINE, 0]  # one loop computes both for a vector
+    assert again.cache_info.found["kernel"] == [1 + N_COMMON, 0]  # one loop computes both for a vector
     assert (again.cache_info.compilations, kernels) == (0, [])
     found = again([1.0, 4.0], [9.0])
     assert [np.asarray(r).tolist() for r in found] == [[3.0], 5.0, [1.0, 2.0], 9.0]
@@ -77,7 +75,7 @@ def test_a_function_whose_kernels_are_all_known_compiles_nothing(kernels: list[s
 def test_one_kernel_that_a_function_uses_twice_is_compiled_once(kernels: list[str]) -> None:
     x, y = pt.vector("x"), pt.vector("y")
     f = engine.function([x, y], [pt.exp(x), pt.exp(y), pt.exp(pt.sum(x) + y * 0)])
-    assert len(kernels) == len(set(kernels)) == f.cache_info.found["kernel"][1] - MACHINE
+    assert len(kernels) == len(set(kernels)) == f.cache_info.found["kernel"][1] - N_COMMON
 
 
 def test_another_process_with_a_related_model_reuses_kernels(tmp_path: Any) -> None:
@@ -86,7 +84,7 @@ def test_another_process_with_a_related_model_reuses_kernels(tmp_path: Any) -> N
     second = in_fresh_process("related", **cache)
     assert (second["outcome"], second["found"]["function"]) == ("miss", [0, 1])
     hits, misses = second["found"]["kernel"]
-    assert hits > MACHINE
+    assert hits > N_COMMON
     assert misses == second["compilations"] > 0
     assert first["key"] != second["key"]
     for found, due in zip(second["results"], expected("related"), strict=True):

@@ -25,7 +25,7 @@ from engine.compiling import programs as kernel_compiler
 from engine.compiling.load import symbol_of
 from engine.runtime.container import pack_kernel
 from engine.runtime.load import process_loader
-from engine.runtime.program import unpack_program
+from engine.runtime.program import N_COMMON, unpack_program
 from engine.runtime.target import process_level, process_triple
 from engine.tensor.optimize import minimize
 
@@ -151,7 +151,7 @@ def test_a_kernel_that_computes_something_else_is_caught(
     function(wrong=True)
     _, wrong = kernels
     program = unpack_program(entry_of(key_of(f)).payload)
-    use = program.kernels[1]
+    use = program.kernels[N_COMMON]
     key = CacheKey("kernel", (("kernel", b""),), bytes.fromhex(use.digest), bytes.fromhex(use.confirmation))
     symbol = symbol_of(key)
     level = process_level()
