@@ -26,7 +26,7 @@ def block_write(loop: Loop, dtypes: Mapping[str, str], constants: Mapping[str, b
 
     `dtypes` are those of the pointers, `constants` the bytes of values that are known.
     """
-    if not loop.independent or loop.step != 1 or loop.carried or loop.until:
+    if not loop.independent or loop.step != 1 or loop.carried or loop.until or not loop.body:
         return None
     *reads, write = loop.body
     if not isinstance(write, WriteElement) or not _is_adjacent(write.place, loop.index):

@@ -11,7 +11,7 @@ import pytensor
 import pytensor.tensor as pt
 from pytensor.graph.basic import Constant
 from pytensor.tensor.basic import AllocEmpty
-from pytensor.tensor.subtensor import IncSubtensor
+from pytensor.tensor.subtensor import AdvancedIncSubtensor, AdvancedSubtensor, IncSubtensor
 from pytensor.tensor.type import TensorType
 
 FLOATS = ("float64", "float32")
@@ -28,12 +28,25 @@ MOST_ELEMENTS = 200
 
 def performed(node: Any, values: Sequence[Any]) -> list[np.ndarray]:
     """What PyTensor's own `perform` of a node makes of `values`."""
+    if isinstance(node.op, AdvancedIncSubtensor):
+        values = [values[0], _as_selected(node, values), *values[2:]]
     cells = {v: [value] for v, value in zip(node.inputs, values, strict=True)}
     cells |= {v: [None] for v in node.outputs}
     thunk = node.op.make_thunk(node, cells, {v: [True] for v in cells}, [], impl="py")
     thunk()
     # CumOp's gives int64 for a variable that it says is a smaller integer.
     return [np.asarray(cells[v][0]).astype(v.type.dtype) for v in node.outputs]
+
+
+def _as_selected(node: Any, values: Sequence[Any]) -> np.ndarray:
+    """Return what is added at an index in the shape of what it selects.
+
+    numpy's `add.at` (2.4, 2.5) reads what lies behind a vector that it has to broadcast to a matrix.
+    """
+    x, _, *indices = node.inputs
+    read = AdvancedSubtensor(node.op.idx_list).make_node(x, *indices)
+    selected = performed(read, [values[0], *values[2:]])[0]
+    return np.broadcast_to(values[1], selected.shape).copy()
 
 
 class GeneratedGraph:

@@ -68,6 +68,7 @@ def test_a_fill_with_other_bytes_is_a_loop(value: bytes) -> None:
     "loop",
     [
         replace(COPY, independent=False),
+        replace(COPY, body=()),
         replace(COPY, step=2),
         replace(COPY, body=(ReadElement("a", Place("x", (("i", "s"),))), COPY.body[1])),
         replace(COPY, body=(ReadElement("a", Place("x", (("i",), ("i", "s")))), COPY.body[1])),
