@@ -241,7 +241,8 @@ def assemble(
     """
     table = lowering.table
     kernels = {kernel: table.new() for kernel in keys}
-    area = table.new(0, max((len(step.arguments) for step in table.steps), default=0))
+    # Even a call without arguments has an area: that of a kernel for no elements.
+    area = table.new(0, max((len(step.arguments) for step in table.steps), default=0) or 1)
     writers = {buffer: step.op for step in reversed(table.steps) for buffer in step.writes}
     layout = _ProgramLayout(table, plan_scratch(table), kernels, tuple(callbacks), area, writers)
     inputs = [array_input(variable.type) for variable in lowering.inputs]

@@ -29,7 +29,11 @@ MOST_ELEMENTS = 200
 def performed(node: Any, values: Sequence[Any]) -> list[np.ndarray]:
     """What PyTensor's own `perform` of a node makes of `values`."""
     if isinstance(node.op, AdvancedIncSubtensor):
-        values = [values[0], _as_selected(node, values), *values[2:]]
+        x, y, *indices = node.inputs
+        added = _with_all_dims(node, values)
+        shape = (*added.shape[: added.ndim - y.type.ndim], *y.type.shape)
+        node = node.op.make_node(x, TensorType(y.type.dtype, shape)(), *indices)
+        values = [values[0], added, *values[2:]]
     cells = {v: [value] for v, value in zip(node.inputs, values, strict=True)}
     cells |= {v: [None] for v in node.outputs}
     thunk = node.op.make_thunk(node, cells, {v: [True] for v in cells}, [], impl="py")
@@ -38,15 +42,16 @@ def performed(node: Any, values: Sequence[Any]) -> list[np.ndarray]:
     return [np.asarray(cells[v][0]).astype(v.type.dtype) for v in node.outputs]
 
 
-def _as_selected(node: Any, values: Sequence[Any]) -> np.ndarray:
-    """Return what is added at an index in the shape of what it selects.
+def _with_all_dims(node: Any, values: Sequence[Any]) -> np.ndarray:
+    """Return what is added at an index with as many dims as what it selects.
 
     numpy's `add.at` (2.4, 2.5) reads what lies behind a vector that it has to broadcast to a matrix.
     """
     x, _, *indices = node.inputs
     read = AdvancedSubtensor(node.op.idx_list).make_node(x, *indices)
     selected = performed(read, [values[0], *values[2:]])[0]
-    return np.broadcast_to(values[1], selected.shape).copy()
+    added = np.asarray(values[1])
+    return np.broadcast_to(added, (*selected.shape[: selected.ndim - added.ndim], *added.shape)).copy()
 
 
 class GeneratedGraph:

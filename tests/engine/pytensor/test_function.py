@@ -337,3 +337,10 @@ def test_the_mode_is_a_mode_like_others() -> None:
     with pytensor.config.change_flags(linker="engine"):
         for name in ("Mode", "FAST_RUN"):
             assert isinstance(pytensor.function([x], x + 1, mode=name).vm.jit_fn, StagedProgram)
+
+
+def test_what_is_known_to_have_no_elements_is_computed_by_a_kernel_without_arguments() -> None:
+    x, zero = pt.tensor("x", dtype="uint32", shape=(None,) * 3), pt.constant(np.array(0, "int8"))
+    nothing = x[np.array([], "int8")]
+    f = made([x], pt.any(pt.neq(nothing, zero[None, None, None]), axis=2))
+    assert f(np.zeros((2, 3, 4), "uint32")).shape == (0, 3)
