@@ -7,7 +7,8 @@ are kept for the run; then fresh processes of all ways take turns. The whole tak
 machine, half as much again with the adapter. Compared is `pytensor.function` and the first call together, by
 the clock and in seconds of the processor, the median over rounds of the ratio within a round; and a call
 after that, the least of all rounds. What PyTensor imports in order to compile is in its time, as it is in
-its users'; the ratio without it is shown too. What installing the adapter takes is in its time.
+its users'; the ratio without it is shown too. The imports of PyMC and nutpie come before, in every way. What
+installing the adapter takes is in its time.
 
 Prints a table for each, or JSON. `--check` fails (exit code 1) where a budget is missed, or where the
 ways do not compute the same:
