@@ -1,4 +1,4 @@
-"""The machine that runs programs, as LLVM IR text and compiled: a block per instruction, and a switch
+"""The machine that runs programs, as LLVM IR text: a block per instruction, and a switch
 between them.
 
 BIND reads numpy's array struct. The offsets of its fields follow from numpy's stable ABI and from the
@@ -16,7 +16,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 
 from engine.codegen.clock import clock_source
-from engine.codegen.llvm.modules import INLINING, open_module
 from engine.runtime.instructions import (
     DIVIDED,
     HALTED,
@@ -103,14 +102,6 @@ def machine_source() -> str:
             "",
         )
     )
-
-
-def compile_machine(symbol: str, level: str) -> bytes:
-    """Return the object code of the machine for the CPU level `level`, under the name `symbol`."""
-    # More passes would take twice as long as this, and the machine would run no faster.
-    with open_module(machine_source().replace(f"@{ENTRY}(", f"@{symbol}("), level) as module:
-        module.optimize(INLINING)
-        return module.object_code()
 
 
 _LOOK = """

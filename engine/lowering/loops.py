@@ -24,7 +24,7 @@ Version history
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 from typing import get_args
 
 from msgspec import Struct
@@ -230,6 +230,11 @@ class Kernel(Struct, frozen=True, cache_hash=True):
     def encoding(self) -> bytes:
         """Return the canonical encoding of the computation (without `arguments` and `summary`)."""
         return encode((LOOPS_VERSION, self.parameters, self.body))
+
+
+def moving_terms(place: Place, changing: Set[str]) -> list[tuple[str, ...]]:
+    """Return the terms of `place` that have one of the names `changing` in them."""
+    return [term for term in place.terms if not changing.isdisjoint(term)]
 
 
 for _record in (*get_args(Parameter), *get_args(Node), *get_args(Passed), Place, Elements, Carried):

@@ -431,7 +431,7 @@ def test_of_the_kernels_of_a_function_one_whose_row_is_damaged_is_compiled_again
 def test_a_kernel_that_is_garbage_is_compiled_again(
     open_store: Cache, store: Path, sound: Program, content: str
 ) -> None:
-    other, one = kernel_keys(sound)[:2]  # the machine and the fast call are stored as kernels are
+    other, _, one = kernel_keys(sound)[:3]  # the machine is stored as kernels are
     found, another = open_store.lookup(one), open_store.lookup(other)
     assert isinstance(found, Hit)
     assert isinstance(another, Hit)

@@ -220,7 +220,7 @@ def test_equal_loops_of_one_function_share_their_kernel() -> None:
     first, second = (rows(lambda x_t, s: pt.sin(s) * x_t, v, 1.0) for v in (x, y))
     one = engine.function([x], first)
     two = engine.function([x, y], [first, second])
-    # The machine, the fast call and the loop's kernel are found; one new kernel writes what both loops start with.
+    # The machine, the fast call and the loop's kernel are found; a new one writes what both loops start with.
     assert two.cache_info.found["kernel"] == [3, 1]
     np.testing.assert_array_equal(two(X, X)[1], one(X))
 

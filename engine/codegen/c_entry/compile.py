@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from engine.codegen.c_entry.source import ENTRY, c_entry_source
-from engine.codegen.llvm.modules import INLINING, open_module
+from engine.codegen.llvm.modules import compiled_ir
 
 
 def compile_c_entry(symbol: str, level: str) -> bytes:
     """Return the object code of the entry for the CPU level `level`, under the name `symbol`."""
-    with open_module(c_entry_source().replace(f"@{ENTRY}(", f"@{symbol}("), level) as module:
-        module.optimize(INLINING)
-        return module.object_code()
+    return compiled_ir(c_entry_source().replace(f"@{ENTRY}(", f"@{symbol}("), level)

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from engine.codegen.llvm.ir_text import WIDTH_OF_32_BITS, WIDTH_OF_64_BITS
-from engine.lowering.loops import Compute, Loop, Number, Place, ReadElement, WriteElement
+from engine.lowering.loops import Compute, Loop, Number, Place, ReadElement, WriteElement, moving_terms
 from engine.lowering.operations import FLOATS
 
 _EXTREMES = ("maximum_of_numbers", "minimum_of_numbers")
@@ -22,7 +22,7 @@ _OF_FLOATS = frozenset(
     }
 )
 _OF_BOOLS = frozenset({"lt", "le", "gt", "ge", "eq", "neq", "isnan", "and_", "or_"})
-_OF_COUNTS = frozenset({"cast", "add", "or_"})
+_OF_NOTES = frozenset({"cast", "or_"})
 
 
 def width_of_arithmetic(loop: Loop, dtypes: Mapping[str, str]) -> str:
@@ -31,19 +31,20 @@ def width_of_arithmetic(loop: Loop, dtypes: Mapping[str, str]) -> str:
     `dtypes` are those of the pointers.
     """
     writes = any(isinstance(node, WriteElement) for node in loop.body)
-    if (
-        loop.until
-        or (writes and not loop.independent)
-        or not (_is_in_any_order(loop) and _is_arithmetic(loop))
-    ):
+    if loop.until or loop.step != 1 or (writes and not loop.independent):
+        return ""
+    moved = {dtypes[node.place.pointer] for node in loop.body if isinstance(node, ReadElement | WriteElement)}
+    if moved.isdisjoint(FLOATS) or not moved <= {*FLOATS, "bool"}:
+        return ""
+    if not (_may_be_reordered(loop) and _is_arithmetic(loop)):
         return ""
     computed = {node.dtype for node in loop.body if isinstance(node, Compute)}
-    moved = {dtypes[node.place.pointer] for node in loop.body if isinstance(node, ReadElement | WriteElement)}
     return WIDTH_OF_64_BITS if "float64" in computed | moved else WIDTH_OF_32_BITS
 
 
-def _is_in_any_order(loop: Loop) -> bool:
-    """Return True if the passes may be done in any order: in it, sums of floats differ unless they say so."""
+def _may_be_reordered(loop: Loop) -> bool:
+    """Return True if the passes may be done in another order: sums of floats would differ unless they say
+    otherwise."""
     computed = {node.target: node for node in loop.body if isinstance(node, Compute)}
     last = [computed.get(carried.following) for carried in loop.carried if not carried.unordered]
     return all(node is not None and (node.op in _EXTREMES or node.dtype not in FLOATS) for node in last)
@@ -51,7 +52,7 @@ def _is_in_any_order(loop: Loop) -> bool:
 
 def _is_arithmetic(loop: Loop) -> bool:
     """Return True if each pass of `loop` reads and writes adjacent elements, or the same in all passes, and
-    computes with floats in between, or counts."""
+    computes with floats in between, or notes what it found."""
     adjacent, changing = {loop.index}, {loop.index, *(carried.name for carried in loop.carried)}
     for node in loop.body:
         match node:
@@ -74,7 +75,7 @@ def _allowed(dtype: str) -> frozenset[str]:
     """Return the operations with a result of `dtype` that any width suits."""
     if dtype in FLOATS:
         return _OF_FLOATS
-    return {"bool": _OF_BOOLS, "int64": _OF_COUNTS, "int32": _OF_COUNTS}.get(dtype, frozenset())
+    return {"bool": _OF_BOOLS, "int64": _OF_NOTES, "int32": _OF_NOTES}.get(dtype, frozenset())
 
 
 def _moves(op: str, arguments: tuple[str, ...], adjacent: set[str], changing: set[str]) -> bool:
@@ -88,5 +89,5 @@ def _moves(op: str, arguments: tuple[str, ...], adjacent: set[str], changing: se
 
 
 def _is_adjacent(place: Place, adjacent: set[str], changing: set[str]) -> bool:
-    moving = [term for term in place.terms if not changing.isdisjoint(term)]
+    moving = moving_terms(place, changing)
     return not moving or (len(moving) == 1 and len(moving[0]) == 1 and moving[0][0] in adjacent)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from cachegraph.named_tuples import NamedTuple
-from engine.lowering.loops import Loop, Node, Place, ReadElement, WriteElement
+from engine.lowering.loops import Loop, Node, Place, ReadElement, WriteElement, moving_terms
 from engine.runtime.kernel_interface import ITEM_SIZES
 
 
@@ -53,7 +53,7 @@ def _repeated(value: str, constants: Mapping[str, bytes]) -> int | None:
 
 def _is_adjacent(place: Place, index: str) -> bool:
     """Return True if `place` moves by one element from pass to pass."""
-    return [term for term in place.terms if index in term] == [(index,)]
+    return moving_terms(place, {index}) == [(index,)]
 
 
 def _dtype(write: WriteElement, dtypes: Mapping[str, str]) -> str:

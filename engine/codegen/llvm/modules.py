@@ -141,6 +141,17 @@ def open_module(source: str | bytes, level: str, code_level: int = GOOD_CODE) ->
             yield Module(module, level, code_level)
 
 
+def compiled_ir(source: str, level: str, code_level: int = GOOD_CODE) -> bytes:
+    """Return the object code of the IR `source` for the CPU level `level`, generated at `code_level`. What must
+    be is inlined; no other pass runs.
+
+    Raises RuntimeError with LLVM's message if it is not valid.
+    """
+    with open_module(source, level, code_level) as module:
+        module.optimize(INLINING)
+        return module.object_code()
+
+
 @contextmanager
 def _owned(handle: int, dispose: Callable[[int], Any]) -> Iterator[int]:
     try:

@@ -131,12 +131,11 @@ class _KernelPrinter(Struct):
         for node in body:
             match node:
                 case Loop():
-                    block = block_write(node, self.names.pointers, self.constants)
-                    # A call in each pass of a loop would cost more than the elements of a short row.
-                    if block is not None and self.function.loop_depth == 0:
-                        self.write_block(node, block)
-                    else:
+                    block = self.block(node)
+                    if block is None:
                         self.loop(node)
+                    else:
+                        self.write_block(node, block)
                 case If():
                     self.branch(node)
                 case Fail():
@@ -236,6 +235,11 @@ class _KernelPrinter(Struct):
         b.lines += rest
         b.begin_block(after)
         self.carry_out(node.carried, arriving)
+
+    def block(self, node: Loop) -> BlockWrite | None:
+        """Return what a loop writes if that is one block, and no loop is around it: a call in each pass would
+        cost more than the elements of a short row."""
+        return None if self.function.loop_depth else block_write(node, self.names.pointers, self.constants)
 
     def write_block(self, node: Loop, block: BlockWrite) -> None:
         """Print the loop `node`, which writes `block`, as one call, if there is a first pass."""

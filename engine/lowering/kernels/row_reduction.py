@@ -8,7 +8,7 @@ from __future__ import annotations
 from engine.lowering.kernels.building import constant
 from engine.lowering.kernels.nest import end_of
 from engine.lowering.kernels.reduction_nest import ReductionNest, renamed
-from engine.lowering.loops import Bound, Carried, Compute, Loop, Node, Place, ReadElement
+from engine.lowering.loops import Array, Bound, Carried, Compute, Loop, Node, Place, ReadElement
 
 BLOCK = 2048
 """Elements of a block."""
@@ -49,6 +49,39 @@ class RowReduction(ReductionNest, frozen=True):
         )
         loop = Loop(axis.index, 0, axis.extent, 1, body, (Carried("accumulated", initial, "following"),))
         return (*self.fused.nodes(depth - 1), loop), "accumulated"
+
+    def in_groups(
+        self, n_rows: int, whole_length: str, whole: tuple[Node, ...], rest: tuple[Node, ...], total: str
+    ) -> tuple[Node, ...]:
+        """Return the loop over groups of `n_rows` rows of a plain matrix, `row0` and so on.
+
+        `whole` reduces them side by side up to the column `whole_end`, into the array `of_rows`, whose
+        elements are at `behind_row0` and so on. That column is `whole_length`; in a last group of fewer rows
+        it is 0. `rest` goes on from there with one row after the other: from `found` to `total`.
+        """
+        (row,), numbers = self.kept, range(n_rows)
+        finish = (
+            Compute("position", "sub", (row.index, "group"), "int64"),
+            ReadElement("found", Place("of_rows", (("position",),))),
+            *rest,
+            *self.store(total),
+        )
+        group = (
+            Array("of_rows", self.accumulator, n_rows),
+            *end_of("group", "rows_together", row.extent),
+            Compute("group_rows", "sub", (row.extent, "group"), "int64"),
+            Compute("is_whole", "ge", ("group_rows", "rows_together"), "bool"),
+            Compute("whole_end", "where", ("is_whole", whole_length, "no_column"), "int64"),
+            *(Compute(f"row{n}", "add", ("group", f"behind_row{n}"), "int64") for n in numbers),
+            *whole,
+            Loop(row.index, "group", "group_end", 1, finish),
+        )
+        return (
+            *(constant(f"behind_row{n}", "int64", n) for n in numbers),
+            constant("rows_together", "int64", n_rows),
+            constant("no_column", "int64", 0),
+            Loop("group", 0, row.extent, n_rows, group),
+        )
 
     def outer_loop(self, depth: int, inner: tuple[Node, ...], total: str) -> tuple[tuple[Node, ...], str]:
         """Return a loop over a reduced axis around `inner`, and the name of its total."""

@@ -10,9 +10,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from engine.lowering.kernels.building import constant
-from engine.lowering.kernels.nest import end_of
 from engine.lowering.kernels.row_reduction import PART, PARTS, RowReduction
-from engine.lowering.loops import Array, Carried, Compute, Loop, Node, Place, ReadElement, WriteElement
+from engine.lowering.loops import Carried, Compute, Loop, Node, Place, WriteElement
 
 ROW_PART = 1024
 """Elements of each of PARTS rows that are added up side by side."""
@@ -43,7 +42,8 @@ class RowSum(RowReduction, frozen=True):
         of_whole = Carried("whole_total", initial, "whole_next")
         rest, total = self.in_blocks("whole_total", *self.sum_along_block(), "whole_end")
         return (
-            *self.lengths(PART, PART),
+            constant("part_size", "int64", PART),
+            *(constant(f"behind{n}", "int64", n * PART) for n in range(PARTS)),
             constant("whole_blocks", "int64", -PARTS * PART),
             Compute("whole_end", "and_", (self.gone[-1].extent, "whole_blocks"), "int64"),
             Loop("whole", 0, "whole_end", PARTS * PART, whole, (of_whole,)),
@@ -56,48 +56,22 @@ class RowSum(RowReduction, frozen=True):
         What is left of a row is added to its sum after them, and so are all of the last rows, if they are
         fewer.
         """
-        (row,), (column,) = self.kept, self.gone
         rest, total = self.in_blocks("found", *self.sum_along_block(), "whole_end")
-        finish = (
-            Compute("position", "sub", (row.index, "group"), "int64"),
-            ReadElement("found", Place("totals", (("position",),))),
-            *rest,
-            *self.store(total),
-        )
-        together = (
-            Array("totals", self.accumulator, PARTS),
-            *end_of("group", "rows_together", row.extent),
-            Compute("group_rows", "sub", (row.extent, "group"), "int64"),
-            Compute("is_whole", "ge", ("group_rows", "rows_together"), "bool"),
-            Compute("whole_end", "where", ("is_whole", "whole_parts", "no_part"), "int64"),
-            *(Compute(f"row{n}", "add", ("group", f"behind{n}"), "int64") for n in range(PARTS)),
-            *self.whole_parts_of_rows(),
-            Loop(row.index, "group", "group_end", 1, finish),
-        )
         return (
-            *self.lengths(ROW_PART, 1),
-            constant("rows_together", "int64", PARTS),
-            constant("no_part", "int64", 0),
+            constant("part_size", "int64", ROW_PART),
             constant("whole_lengths", "int64", -ROW_PART),
-            Compute("whole_parts", "and_", (column.extent, "whole_lengths"), "int64"),
-            Loop("group", 0, row.extent, PARTS, together),
+            Compute("whole_parts", "and_", (self.gone[0].extent, "whole_lengths"), "int64"),
+            *self.in_groups(PARTS, "whole_parts", self.whole_parts_of_rows(), rest, total),
         )
 
     def whole_parts_of_rows(self) -> tuple[Node, ...]:
-        """Return the loop over the whole parts of PARTS rows, whose sums are in `totals` after it."""
+        """Return the loop over the whole parts of PARTS rows, whose sums are in `of_rows` after it."""
         elements = [self.part_element(n, "whole") for n in range(PARTS)]
         part: list[Node] = [self.side_by_side(elements)]
         part += [self.combine(f"next_total{n}", f"total{n}", f"sum{n}") for n in range(PARTS)]
         carried = tuple([Carried(f"total{n}", "neutral", f"next_total{n}") for n in range(PARTS)])
-        found = [WriteElement(Place("totals", ((f"behind{n}",),)), f"total{n}") for n in range(PARTS)]
+        found = [WriteElement(Place("of_rows", ((f"behind_row{n}",),)), f"total{n}") for n in range(PARTS)]
         return (Loop("whole", 0, "whole_end", ROW_PART, tuple(part), carried), *found)
-
-    def lengths(self, part: int, apart: int) -> tuple[Node, ...]:
-        """Return the constants `part_size` and, `apart` from one another, `behind0` and so on."""
-        return (
-            constant("part_size", "int64", part),
-            *(constant(f"behind{n}", "int64", n * apart) for n in range(PARTS)),
-        )
 
     def side_by_side(self, elements: Sequence[tuple[Node, ...]]) -> Loop:
         """Return the loop along parts whose `elements` are `value0` and so on; their sums are `sum0`..."""

@@ -67,6 +67,18 @@ def test_other_operations_have_none(op: str, dtype: str) -> None:
     assert width_of_arithmetic(loop(READ, Compute("b", op, ("a", "a"), dtype), WRITE), DOUBLE) == ""
 
 
+@pytest.mark.parametrize("dtype", ["uint8", "bool", "int64", "complex128", "float16"])
+def test_what_moves_no_floats_has_none(dtype: str) -> None:
+    """A width of floats would be another part of a register for them."""
+    copied = loop(READ, replace(WRITE, value="a"))
+    assert width_of_arithmetic(copied, {"x": dtype, "y": dtype}) == ""
+    assert width_of_arithmetic(copied, DOUBLE | {"x": dtype}) == ("" if dtype != "bool" else WIDTH_OF_64_BITS)
+
+
+def test_a_loop_in_steps_has_none() -> None:
+    assert width_of_arithmetic(replace(added("float64"), step=2), DOUBLE) == ""
+
+
 def test_a_loop_whose_passes_may_need_each_other_has_none() -> None:
     assert width_of_arithmetic(replace(added("float64"), independent=False), DOUBLE) == ""
     assert width_of_arithmetic(replace(added("float64"), until="b"), DOUBLE) == ""
@@ -102,7 +114,7 @@ results = [first + pt.where(x > 0, x.T, x[:, ::2].sum()), x.max(axis=1), x.sum(a
 results += [y.max(axis=0), y.prod(axis=1), x.min(), y.mean(axis=1)]
 results += [pt.isnan(x).any(axis=1), n // 3 + n % 2, x[n], pt.cast(y, "int32"), pt.cumsum(x, axis=1)]
 results += [pt.set_subtensor(x[n, n], 0.0), pt.switch(pt.eq(n, 2), 1.0, n), pt.all(x > 0)]
-results.append(pt.argmax(x, axis=1))
+results += [pt.argmax(x, axis=1), *(pt.cast(x, dtype)[n] for dtype in ("uint8", "complex128", "float16"))]
 f = engine.function([x, y, n], results)
 f(np.ones((9, 9)), np.ones((9, 9), "float32"), np.arange(9))
 print(f.cache_info.compilations)
