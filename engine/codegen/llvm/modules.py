@@ -142,8 +142,9 @@ def open_module(source: str | bytes, level: str, code_level: int = GOOD_CODE) ->
 
 
 def compiled_ir(source: str, level: str, code_level: int = GOOD_CODE) -> bytes:
-    """Return the object code of the IR `source` for the CPU level `level`, generated at `code_level`. What must
-    be is inlined; no other pass runs.
+    """Return the object code of the IR `source` for the CPU level `level`, generated at `code_level`.
+
+    What must be is inlined; no other pass runs.
 
     Raises RuntimeError with LLVM's message if it is not valid.
     """
