@@ -83,13 +83,19 @@ class _Division:
 
 
 def _of_data(fgraph: Any, order: Sequence[Any], data: Iterable[Any]) -> set[Any]:
-    """Return the nodes that need nothing but data and constants."""
+    """Return the nodes that need data, and nothing but data and constants.
+
+    What needs constants alone is none of them: the engine folds it, and sees the number.
+    """
     known, found = set(data), set()
+    folded: set[Any] = set()
     for node in order:
-        inputs = [variable for variable in node.inputs if not isinstance(variable, Constant)]
-        if known.issuperset(inputs) and _is_foldable(fgraph, node):
+        inputs = {variable for variable in node.inputs if not isinstance(variable, Constant)} - folded
+        if not known.issuperset(inputs) or not _is_foldable(fgraph, node):
+            continue
+        if inputs:
             found.add(node)
-            known.update(node.outputs)
+        (known if inputs else folded).update(node.outputs)
     return found
 
 

@@ -11,6 +11,8 @@ from pytensor.scalar.basic import ScalarType
 from pytensor.tensor.type import TensorType
 
 import engine.tensor as pt
+from engine.graph.variables import Constant
+from engine.inner.folding import constant_of
 from engine.scalar.promotion import COMPILED, FLOATS
 from engine.tensor.conversion import number
 
@@ -48,6 +50,18 @@ def constant(type: Any, value: Any) -> Any:
     return pt.constant(array, dtype=type.dtype)
 
 
+def cast(variable: Any, dtype: str) -> Any:
+    """Return `variable` in `dtype`; a constant as a constant."""
+    found = pt.cast(variable, dtype)
+    return constant_of(found) if isinstance(variable, Constant) else found
+
+
+def known(variable: Any) -> Any:
+    """Return the int that a constant integer without axes is; any other variable as it is."""
+    is_number = isinstance(variable, Constant) and variable.type.ndim == 0
+    return int(variable.data) if is_number and variable.type.dtype not in FLOATS else variable
+
+
 def fitted(variable: Any, type: Any) -> Any:
     """Return `variable` as one that stands for a variable of PyTensor's of that `type`.
 
@@ -58,7 +72,7 @@ def fitted(variable: Any, type: Any) -> Any:
     shape = static_shape(type)
     if variable.type.ndim != len(shape):
         raise Untranslatable(f"it has {len(shape)} dimensions, and {variable.type.ndim} in the engine")
-    found = pt.cast(variable, type.dtype)
+    found = cast(variable, type.dtype)
     lengths = zip(shape, variable.type.shape, strict=True)
     kept = [axis for axis, (due, known) in enumerate(lengths) if due != 1 or known == 1]
     if len(kept) == len(shape):

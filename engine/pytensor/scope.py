@@ -9,6 +9,8 @@ from pytensor.graph.basic import Constant
 from pytensor.tensor.type_other import NoneTypeT
 
 import engine.tensor as pt
+from engine.graph.variables import Constant as EngineConstant
+from engine.inner.folding import constant_of
 from engine.pytensor.representation import Untranslatable, constant, fitted
 from engine.pytensor.requirement import Requirement
 
@@ -75,13 +77,17 @@ class Scope:
             found = rule(self, node, *inputs)
             results = found if isinstance(found, list | tuple) else [found]
             pairs = zip(node.outputs, results, strict=True)
-            self.values.update([(output, fitted(result, output.type)) for output, result in pairs])
+            fit = [(output, fitted(result, output.type)) for output, result in pairs]
         except _REFUSED as error:
             del self.requirements[before:]
             raise Untranslatable(f"the engine refuses it ({error})") from error
         except Untranslatable:
             del self.requirements[before:]
             raise
+        # At once: what is built on a number that is known has lengths that are known.
+        if all(variable is None or isinstance(variable, EngineConstant) for variable in inputs):
+            fit = [(output, constant_of(result)) for output, result in fit]
+        self.values.update(fit)
 
     def results_of(self, node: Any, inputs: Sequence[Any]) -> list[Any]:
         """Return the engine's variables for the outputs of `node` on `inputs`.

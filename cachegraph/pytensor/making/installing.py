@@ -39,6 +39,7 @@ _PARAMETERS = {
     "graph.fg:FunctionGraph.__init__": "self inputs outputs features clone update_mapping clone_kwds",
     "graph.fg:FrozenFunctionGraph.__init__": "self inputs toposort output_nodes",
     "graph.basic:FrozenApply.__new__": "cls op inputs output_types topo_idx",
+    "graph.utils:simple_extract_stack": "f limit skips",
 }
 """The parameters of each function of PyTensor that the adapter calls, overrides or replaces."""
 
@@ -102,8 +103,10 @@ def _hook() -> None:
     from pytensor.compile.mode import Mode
     from pytensor.graph.basic import FrozenApply
 
+    from cachegraph.pytensor.making.traces import extract_stack
     from cachegraph.pytensor.stored.interning import ExactNodes
 
+    _replace(import_module("pytensor.graph.utils"), "simple_extract_stack", extract_stack)
     _replace(Mode, "function_maker", property(_cached_maker))
     _replace(FrozenApply, "_cache", ExactNodes(FrozenApply._cache))
     _note_folding()

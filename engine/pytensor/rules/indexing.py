@@ -13,8 +13,7 @@ from pytensor.tensor.subtensor import (
 )
 
 import engine.tensor as pt
-from engine.graph.variables import Constant
-from engine.pytensor.representation import Untranslatable
+from engine.pytensor.representation import Untranslatable, known
 from engine.pytensor.scope import Rule, Scope
 
 
@@ -27,8 +26,7 @@ def _item(item: Any) -> Any:
     """Return one item of an index, known integers as ints."""
     if isinstance(item, slice):
         return slice(*[None if part is None else _item(part) for part in (item.start, item.stop, item.step)])
-    known = isinstance(item, Constant) and item.type.ndim == 0 and item.type.dtype != "bool"
-    return int(item.data) if known else item
+    return item if getattr(item.type, "dtype", None) == "bool" else known(item)
 
 
 def _subtensor(scope: Scope, node: Any, x: Any, *variables: Any) -> Any:

@@ -16,7 +16,7 @@ from pytensor.scalar.loop import ScalarLoop
 
 import engine.tensor as pt
 from engine.graph.variables import Constant
-from engine.pytensor.representation import Untranslatable
+from engine.pytensor.representation import Untranslatable, cast
 from engine.pytensor.rules.scalar_loops import scalar_loop
 
 ScalarRule = Callable[..., Any]
@@ -26,7 +26,7 @@ def _in_result(function: Callable[..., Any]) -> ScalarRule:
     """Return the rule that computes `function` in the dtype of the result."""
 
     def rule(scalar_op: Any, dtype: str, *inputs: Any) -> Any:
-        return function(*[pt.cast(value, dtype) for value in inputs])
+        return function(*[cast(value, dtype) for value in inputs])
 
     return rule
 
@@ -42,15 +42,15 @@ def _folded(function: Callable[[Any, Any], Any]) -> ScalarRule:
 
 
 def _cast(scalar_op: Any, dtype: str, value: Any) -> Any:
-    return pt.cast(value, dtype)
+    return cast(value, dtype)
 
 
 def _switch(scalar_op: Any, dtype: str, condition: Any, first: Any, second: Any) -> Any:
-    return pt.switch(condition, pt.cast(first, dtype), pt.cast(second, dtype))
+    return pt.switch(condition, cast(first, dtype), cast(second, dtype))
 
 
 def _second(scalar_op: Any, dtype: str, first: Any, second: Any) -> Any:
-    return pt.second(first, pt.cast(second, dtype))
+    return pt.second(first, cast(second, dtype))
 
 
 def _clip(x: Any, low: Any, high: Any) -> Any:
@@ -70,7 +70,7 @@ def _polygamma(scalar_op: Any, dtype: str, order: Any, x: Any) -> Any:
     known = int(order.data.flat[0]) if isinstance(order, Constant) and order.data.size == 1 else None
     if known not in (0, 1):
         raise Untranslatable("only the orders 0 and 1 of polygamma have a rule")
-    return pt.second(order, (pt.tri_gamma if known else pt.psi)(pt.cast(x, dtype)))
+    return pt.second(order, (pt.tri_gamma if known else pt.psi)(cast(x, dtype)))
 
 
 def composite(scalar_op: Any, inputs: Any) -> list[Any]:

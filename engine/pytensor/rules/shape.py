@@ -19,7 +19,8 @@ from pytensor.tensor.reshape import JoinDims, SplitDims
 from pytensor.tensor.shape import Reshape, Shape, Shape_i, SpecifyShape
 
 import engine.tensor as pt
-from engine.pytensor.representation import Untranslatable
+from engine.inner.folding import constant_of
+from engine.pytensor.representation import Untranslatable, known
 from engine.pytensor.scope import Rule, Scope
 from engine.tensor.conversion import number
 from engine.tensor.shape import lengths_of, size_over
@@ -92,8 +93,8 @@ def _split(scope: Scope, node: Any, x: Any, sizes: Any) -> list[Any]:
     parts, start, found = elements(scope, sizes, op.len_splits, "Split sizes"), number(0, "int64"), []
     for size in parts:
         scope.require(pt.ge(size, 0), ValueError, "Split sizes cannot be negative")
-        stop = pt.add(start, size)
-        found.append(x[(slice(None),) * op.axis + (slice(start, stop),)])
+        stop = constant_of(pt.add(start, size))
+        found.append(x[(slice(None),) * op.axis + (slice(known(start), known(stop)),)])
         start = stop
     message = "Split sizes do not sum to the length of the axis"
     scope.require(pt.eq(start, pt.shape_i(x, op.axis)), ValueError, message)

@@ -13,6 +13,7 @@ from engine.assumptions.rules.products import factors_of, transposed
 from engine.assumptions.rules.rule import is_whole_matrix
 from engine.graph import Apply, FunctionGraph, Variable
 from engine.inner.diagonals import AllocDiag, ExtractDiag, diagonal
+from engine.inner.folding import folded
 from engine.rewriting.linear_algebra.core_rewriter import (
     core_rewriter,
     is_identity,
@@ -21,7 +22,6 @@ from engine.rewriting.linear_algebra.core_rewriter import (
     turned,
     unbatched,
 )
-from engine.rewriting.passes.constant_folding import folded
 from engine.rewriting.passes.shapes import equal_axes
 from engine.scalar import mul as scalar_mul
 from engine.tensor.conversion import as_tensor_variable

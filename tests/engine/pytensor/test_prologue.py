@@ -117,6 +117,19 @@ def test_what_needs_data_alone_is_computed_at_the_first_call_and_kept() -> None:
     np.testing.assert_allclose(call()[0], gammaln(SEEN + 1))
 
 
+def test_what_needs_constants_alone_is_folded_and_no_part_of_the_prologue() -> None:
+    """As an input of the calls it would hide from their graph that it is known: here, that it is a 2."""
+    x, seen = variables()
+    two = pt.add(pt.constant(1, dtype="int8"), pt.constant(1, dtype="int8")).dimshuffle("x")
+    program = made([x, seen], [x**two * seen**two], [1])
+    [kept] = program.kept
+    [step] = program.steps
+    assert sorted(step.inputs) == [0, kept]
+    ops = [str(node.op) for node in step.function.maker.fgraph.toposort()]
+    assert not any("pow" in op for op in ops), ops
+    np.testing.assert_allclose(bound(program, 2 * np.ones(50), SEEN)()[0], 4 * SEEN**2)
+
+
 def test_storage_that_takes_other_values_is_read_at_each_call() -> None:
     x, seen = variables()
     program = made([x, seen], [x * pt.gammaln(seen + 1)], [1])

@@ -127,6 +127,13 @@ def joined_and_split() -> Case:
     return [m, x, n, bytes_, index], outputs, [M, X, 2, np.ones(2, "int8"), [1, 2]]
 
 
+def split_into_known_lengths() -> Case:
+    """What is built on a part knows its length: an index that is out of bounds is refused, others are not."""
+    known = pt.tensor("known", shape=(5,), dtype="float64")
+    first, second = pt.split(known, [2, 3], n_splits=2)
+    return [known], [first, second[2], second[-3], pt.join(0, second, first)], [X]
+
+
 def split_that_does_not_fit() -> Case:
     return [x, n], pt.split(x, pt.stack([n, n]), n_splits=2), [X, 2]
 
@@ -323,6 +330,7 @@ CASES: list[Callable[[], Case]] = [
     convolution_with_nothing,
     new_tensors,
     joined_and_split,
+    split_into_known_lengths,
     split_that_does_not_fit,
     diagonals,
     parts,

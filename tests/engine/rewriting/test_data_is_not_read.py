@@ -136,7 +136,7 @@ def test_no_rewrite_of_loops_reads_data(seed: int, monkeypatch: pytest.MonkeyPat
         return
     outputs = clone_replace([*loop.outputs, *loop.slopes()], given)
     monkeypatch.setattr("engine.tensor.type.LARGEST_CONSTANT", 1)
-    monkeypatch.setattr("engine.rewriting.passes.constant_folding.LARGEST_CONSTANT", 1)
+    monkeypatch.setattr("engine.inner.folding.LARGEST_CONSTANT", 1)
     check([i for i in loop.inputs if i not in given], outputs)
 
 
