@@ -23,6 +23,8 @@ from __future__ import annotations
 import os
 import platform
 import sys
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -53,6 +55,9 @@ from cachegraph.toolchain import toolchain
 VERSION = 1
 FEW_ELEMENTS = 32
 """The most elements of a constant that rewrites look into; with large_constants, more are data."""
+
+Rewrites = Callable[[frozenset[str], EncodingContext], bytes]
+"""rewrites(late packages that count, context) -> the encoding of rewrites; raises Unfingerprintable."""
 
 
 class GraphDescription(NamedTuple):
@@ -116,7 +121,7 @@ def describe(
     ops = (*own, *(op for encoding, op in context.user_ops.items() if encoding not in described))
     basis = Basis(context)
     foreign = context.foreign
-    parts |= _surroundings(mode, context)
+    parts |= surroundings(context, partial(_rewrites, mode))
     if context.foreign != foreign:
         parts["notes"] = encode_notes(roots, (*computed, *updates), nodes, context)
     key = CacheKey.build("function", parts)._replace(names=encoder.names())
@@ -137,7 +142,7 @@ def describe_inner(op: Any, node: Any, mode: Any) -> GraphDescription:
     }
     basis = Basis(context)
     foreign = context.foreign
-    parts |= _surroundings(mode, context)
+    parts |= surroundings(context, partial(_rewrites, mode))
     if context.foreign != foreign:
         parts["notes"] = encode(list(op_names(op)))
     key = CacheKey.build("op", parts)
@@ -171,13 +176,15 @@ def _interface(inputs: Any, outputs: Any) -> tuple[object, ...]:
     return given, [bool(getattr(spec, "borrow", False)) for spec in outputs]
 
 
-def _surroundings(mode: Any, context: EncodingContext) -> dict[str, bytes]:
-    """Return the parts of a key that say how a graph is compiled; `context` has encoded the graph."""
+def surroundings(context: EncodingContext, rewrites: Rewrites) -> dict[str, bytes]:
+    """Return the parts of a key that say how a graph is compiled; `context` has encoded the graph, `rewrites`
+    encodes those that may run.
+    """
     late = frozenset(
         package for package in LATE if any(is_within(module, package) for module in context.modules)
     )
     return {
-        "rewrites": _rewrites(mode, late, context),
+        "rewrites": rewrites(late, context),
         "registrations": encode_registrations(context),
         "options": encode(flags_in_key(config)),
         "code": encode_host_code(),

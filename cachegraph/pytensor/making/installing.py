@@ -12,6 +12,7 @@ from cachegraph.platforms import require_linux
 from cachegraph.pytensor import nutpie
 from cachegraph.pytensor.backends import NUMBA, DefaultMode, add_mode
 from cachegraph.pytensor.errors import UnsupportedPyTensor
+from cachegraph.pytensor.making import derivations
 
 KNOWN = ("3.3",)
 """The minor versions of PyTensor whose makers and linkers the adapter was written for."""
@@ -90,6 +91,7 @@ def uninstall() -> None:
     """Restore PyTensor; functions made in between keep working. Does nothing if nothing is installed."""
     _default.restore()
     nutpie.unpatch()
+    derivations.unpatch()
     while _before:
         owner, name, found = _before.pop()
         if found is _ABSENT:
@@ -115,6 +117,7 @@ def _hook() -> None:
     for module in _INNER_REWRITING:
         _replace(import_module(module), "rewrite_inner_graph", looked_up)
     nutpie.patch()
+    derivations.patch()
 
 
 def _with_lookup(rewrite_inner_graph: Any) -> Any:

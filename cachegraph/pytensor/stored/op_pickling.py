@@ -26,12 +26,7 @@ from cachegraph.pytensor.describe.graphs import encode_op_alone
 from cachegraph.pytensor.errors import Unstorable
 from cachegraph.pytensor.stored.externals import LOST, NOT_USER_CLASSES
 
-_FORGOTTEN: dict[str, Any] = {
-    "_lop_op_cache": {},
-    "_rop_op_cache": None,
-    "_frozen_lop": None,
-    "_frozen_rop": None,
-}
+_FORGOTTEN = ("_rop_op_cache", "_frozen_lop", "_frozen_rop")
 _REDUCERS = ("__reduce_ex__", "__reduce__", "__getstate__")
 """The methods of object that pickle an instance, unless its class overrides them."""
 
@@ -131,7 +126,8 @@ def _without_caches(op: Any, state: dict[str, Any]) -> dict[str, Any]:
     state["_fn"] = None
     if not isinstance(op, OpFromGraph):
         return state
-    state.update(_FORGOTTEN)
+    state.update(dict.fromkeys(_FORGOTTEN))
+    state["_lop_op_cache"] = {}  # one for each Op: a pickle would make one dict of several that are the same
     for name in _COMPUTED_AGAIN:
         state.pop(name, None)
     for name, compared in _OVERRIDES.items():
