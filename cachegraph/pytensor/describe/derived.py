@@ -6,7 +6,7 @@ graph: graphs.py, of the graph that is given; derivation: its kind, and what it 
 in values.py. The other parts are those of a function (key.py); the rewrites are all that are registered.
 
 Only code of PyTensor, PyMC and their dependencies may take part: whose code runs, and what it reads, is then
-in the key with the releases.
+in the key with the releases. All data of the graph is in the key with its content: rewrites fold it.
 
 Version history
     1  first
@@ -37,6 +37,8 @@ from cachegraph.pytensor.describe.tags import user_tags
 from cachegraph.pytensor.describe.values import EncodingContext, encode_value
 
 VERSION = 1
+MOST_DATA = 1 << 22
+"""The most bytes of constants: to read more takes longer than most derivations."""
 _DENSITIES = "pymc.logprob.rewriting"
 _DISPATCHERS = "pymc.logprob.abstract"
 
@@ -62,6 +64,7 @@ def describe_derived(kind: str, outputs: Sequence[Any], told: object) -> Derived
     given = _roots(outputs)
     nodes = nodes_of(given, outputs)
     _refuse_user_tags(given, nodes)
+    _refuse_much_data(nodes, outputs)
     parts = {
         "scheme": encode(("pytensor derived graph", VERSION)),
         "graph": PyTensorGraphEncoder(given, outputs, nodes, context).encoding(),
@@ -125,6 +128,16 @@ def _refuse_user_tags(given: Iterable[Any], nodes: Iterable[Any]) -> None:
             raise Unfingerprintable(
                 f"the tags {sorted(tags)} at {holder}", "derived graphs have none of users"
             )
+
+
+def _refuse_much_data(nodes: Iterable[Any], outputs: Iterable[Any]) -> None:
+    """Raise Unfingerprintable for more than MOST_DATA bytes of constants, before they are read."""
+    variables = (*outputs, *(variable for node in nodes for variable in node.inputs))
+    sizes = {id(v.data): getattr(v.data, "nbytes", 0) for v in variables if isinstance(v, Constant)}
+    if (total := sum(sizes.values())) > MOST_DATA:
+        raise Unfingerprintable(
+            f"{total} bytes of data", f"of graphs with more than {MOST_DATA} none is kept"
+        )
 
 
 def _rewrites(late: frozenset[str], context: EncodingContext) -> bytes:

@@ -264,6 +264,12 @@ def test_many_numbers_that_were_computed_from_data_are_not_stored(monkeypatch: p
         assert (hits, misses) == (0, 1)
 
 
+def test_graphs_with_much_data_are_derived_each_time() -> None:
+    x, data = pt.dscalar("x"), pt.constant(np.zeros(derived.MOST_DATA // 8 + 1))
+    _, hits, misses = looked_up(lambda: rewrite_pregrad(pt.sum(pt.exp(x * data))))
+    assert (hits, misses) == (0, 0)
+
+
 def test_other_gradients_and_rewritings_are_left_alone() -> None:
     x = pt.dvector("x")
     cost = pt.sum(pt.exp(x))
