@@ -22,9 +22,12 @@ class EngineLinker(JITLinker):
         "fusion",
         "inplace",
         "local_careduce_fusion",
+        "local_upcast_elemwise_constant_inputs",
         "scan_reduce_trace_prealloc",
     )
-    """Rewrites that the engine makes itself, or that only other backends understand."""
+    """Rewrites that the engine makes itself or has no use for, and those that only other backends
+    understand.
+    """
 
     def fgraph_convert(
         self,

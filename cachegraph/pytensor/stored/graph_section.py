@@ -8,7 +8,7 @@
 
 The form is flat: neither writing nor reading it recurses, however deep the graph is. An Op refers to the
 graphs it holds by their number among the external objects of the pickle, as it does to the functions and
-classes of externals.py.
+classes of externals.py. Equal types of tensors are one.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from typing import Any
 
 from pytensor.graph.basic import Constant, FrozenApply, NominalVariable
 from pytensor.graph.fg import FrozenFunctionGraph, Output
+from pytensor.tensor.type import TensorType
 
 from cachegraph import pickling
 from cachegraph.named_tuples import NamedTuple
@@ -86,8 +87,8 @@ class GraphTable:
         self, inputs: Sequence[Any], nodes: Sequence[Any], outputs: Sequence[Any], held: HeldArrays
     ) -> None:
         self._held = held
-        self._ops = _Distinct()
-        self._types = _Distinct()
+        self._ops = _Distinct(lambda op: None)
+        self._types = _Distinct(_plain_type)
         self._nodes = nodes
         self._outputs = outputs
         self.variables: list[Any] = [*inputs, *_constants(inputs, nodes, outputs)]
@@ -128,17 +129,39 @@ def _constants(inputs: Sequence[Any], nodes: Sequence[Any], outputs: Sequence[An
 
 
 class _Distinct:
-    """Objects numbered by identity, in the order in which they first occur."""
+    """Objects numbered in the order in which they first occur: those with one key are one.
 
-    def __init__(self) -> None:
+    `key_of` returns None for an object that is itself alone.
+    """
+
+    def __init__(self, key_of: Callable[[Any], object]) -> None:
+        self._key_of = key_of
         self.items: list[Any] = []
-        self._numbers: dict[int, int] = {}
+        self._numbers: dict[object, int] = {}
+        self._of_objects: dict[int, int] = {}
 
     def number(self, item: Any) -> int:
-        number = self._numbers.setdefault(id(item), len(self.items))
+        number = self._of_objects.get(id(item))
+        if number is not None:
+            return number
+        key = self._key_of(item)
+        number = len(self.items)
+        if key is not None:
+            number = self._numbers.setdefault(key, number)
         if number == len(self.items):
             self.items.append(item)
+        self._of_objects[id(item)] = number
         return number
+
+
+_ATTRIBUTES_OF_TENSOR_TYPES = frozenset(("dtype", "shape", "broadcastable", "ndim", "name", "numpy_dtype"))
+
+
+def _plain_type(type_: Any) -> object:
+    """Return what describes a type of tensors whole; None for any other."""
+    if type(type_) is not TensorType or type_.__dict__.keys() != _ATTRIBUTES_OF_TENSOR_TYPES:
+        return None
+    return type_.dtype, type_.shape, type_.name
 
 
 def inner_graphs(ops: Sequence[Any], external: Sequence[object]) -> list[Any]:
