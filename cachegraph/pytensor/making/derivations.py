@@ -8,7 +8,9 @@ adapter.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import logging
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import wraps
 from time import perf_counter
 from types import ModuleType
@@ -67,8 +69,34 @@ def _found_or_derived(
     if found is not None:
         return found
     begin = perf_counter()
-    made = list(derive())
-    return lookup.kept(made, perf_counter() - begin)
+    with _complaints() as complaints:
+        made = list(derive())
+    return made if complaints else lookup.kept(made, perf_counter() - begin)
+
+
+@contextmanager
+def _complaints() -> Iterator[list[str]]:
+    """Collect what PyTensor and PyMC warn of meanwhile: what is found later would not warn of it."""
+    handler = _Collecting(logging.WARNING)
+    loggers = [logging.getLogger(name) for name in ("pytensor", "pymc")]
+    for of_host in loggers:
+        of_host.addHandler(handler)
+    try:
+        yield handler.found
+    finally:
+        for of_host in loggers:
+            of_host.removeHandler(handler)
+
+
+class _Collecting(logging.Handler):
+    """A handler that keeps messages, and shows none."""
+
+    def __init__(self, level: int) -> None:
+        super().__init__(level)
+        self.found: list[str] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.found.append(record.getMessage())
 
 
 class _Derivation:

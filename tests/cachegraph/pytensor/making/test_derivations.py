@@ -17,7 +17,7 @@ import pytensor
 import pytensor.tensor as pt
 import pytest
 from pymc.logprob.abstract import _logprob
-from pymc.logprob.transforms import Transform
+from pymc.logprob.transforms import PowerTransform, Transform
 from pymc.pytensorf import rewrite_pregrad
 from pytensor.compile.builders import OpFromGraph
 from pytensor.graph.basic import equal_computations
@@ -224,6 +224,17 @@ def test_densities_of_pymc_that_others_replace_are_derived_each_time() -> None:
     finally:
         _logprob.register(op_class, own)
     assert looked_up(model.logp)[1] == 1
+
+
+def test_what_pytensor_warns_of_is_derived_and_warned_of_each_time(caplog: pytest.LogCaptureFixture) -> None:
+    """PyTensor skips a rewrite that fails, with an error in its log."""
+    with pm.Model() as model:
+        pm.Normal("x", transform=PowerTransform(2))
+    for _ in range(2):
+        caplog.clear()
+        _, hits, misses = looked_up(lambda: model.logp(sum=False))
+        assert (hits, misses) == (0, 1)
+        assert "Rewrite failure" in caplog.text
 
 
 def test_gradients_that_were_given_are_not_lost() -> None:
