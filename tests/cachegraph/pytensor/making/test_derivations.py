@@ -19,8 +19,10 @@ import pytest
 from pymc.logprob.abstract import _logprob
 from pymc.logprob.transforms import PowerTransform, Transform
 from pymc.pytensorf import rewrite_pregrad
+from pymc.sampling import mcmc
 from pytensor.compile.builders import OpFromGraph
-from pytensor.graph.basic import equal_computations
+from pytensor.graph.basic import Apply, equal_computations
+from pytensor.graph.op import Op
 
 import cachegraph.pytensor
 from cachegraph.cache import default_cache
@@ -290,6 +292,63 @@ def test_other_gradients_and_rewritings_are_left_alone() -> None:
         pytensor.grad(rewrite_pregrad(cost), [pt.dscalar("other")])
 
 
+def test_a_sampler_asks_for_one_gradient_by_all_variables() -> None:
+    model = small()
+    cost = model.logp()
+    found, _, misses = looked_up(lambda: [mcmc.tg.grad(cost, v) for v in model.value_vars])
+    assert misses == 1
+    due = [pytensor.gradient.grad(cost, v) for v in model.value_vars]
+    assert equal_computations(found, due)
+    again = model.logp()
+    found, hits, _ = looked_up(lambda: [mcmc.tg.grad(again, v) for v in model.value_vars])
+    assert hits == 1
+    assert equal_computations(found, [pytensor.gradient.grad(again, v) for v in model.value_vars])
+
+
+class Rounded(Op):
+    """An Op of a user's that has no gradient."""
+
+    def make_node(self, x: Any) -> Apply:
+        return Apply(self, [x], [x.type()])
+
+    def perform(self, node: Any, inputs: Any, outputs: Any) -> None:
+        outputs[0][0] = np.round(inputs[0])
+
+
+def test_a_variable_without_a_gradient_is_the_only_one_without() -> None:
+    with pm.Model() as model:
+        free, rounded, whole = pm.Normal("free"), pm.Normal("rounded"), pm.Poisson("whole", 2.0)
+        pm.Potential("p", free * Rounded()(rounded) * whole)
+    cost = model.logp()
+    names = [v.name for v in model.value_vars if v.dtype == "float64" and has_gradient(cost, v)]
+    assert names == ["free"]
+    chosen = methods_of(model)
+    assert chosen == {"free": "NUTS", "rounded": "Slice", "whole": "Metropolis"}
+    assert chosen == without_cache(lambda: methods_of(model))
+
+
+def has_gradient(cost: Any, variable: Any) -> bool:
+    try:
+        mcmc.tg.grad(cost, variable)
+    except (NotImplementedError, mcmc.tg.NullTypeGradError):
+        return False
+    return True
+
+
+def methods_of(model: Any) -> dict[str, str]:
+    _, selected = mcmc.assign_step_methods(model)
+    return {v.name: method.__name__ for method, variables in selected.items() for v in variables}
+
+
+def test_other_calls_of_the_samplers_gradients_are_pytensors_own() -> None:
+    x, y = pt.dscalar("x"), pt.dscalar("y")
+    with pytest.raises(pytensor.gradient.DisconnectedInputError):
+        mcmc.tg.grad(pt.exp(x), y)
+    [found] = mcmc.tg.grad(pt.exp(x), [x])
+    assert equal_computations([found], [pytensor.gradient.grad(pt.exp(x), x)])
+    assert mcmc.tg.jacobian is pytensor.gradient.jacobian
+
+
 def test_a_damaged_entry_is_a_miss(monkeypatch: pytest.MonkeyPatch) -> None:
     model = small()
     due = bits_of(model)
@@ -333,3 +392,4 @@ def test_uninstalling_restores_what_was_there() -> None:
     restored = pymc.model.core.transformed_conditional_logp, pm.pytensorf.rewrite_graph, pytensor.grad
     assert all(hook.__wrapped__ is own for hook, own in zip(hooked, restored, strict=True))
     assert pytensor.grad is pytensor.gradient.grad
+    assert mcmc.tg is pytensor.gradient
