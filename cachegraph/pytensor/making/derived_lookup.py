@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from time import perf_counter
@@ -19,6 +20,12 @@ Derive = Callable[[], Sequence[Any]]
 
 DENSITY = "density"
 """The kind of a derivation of log densities, which others may have a part in."""
+
+MOST_ALIKE = 8
+"""The most graphs of one look that a process stores: whoever goes through many data has each of them once."""
+
+_stored: Counter[object] = Counter()
+"""How many graphs were stored, by their look."""
 
 
 def found_or_derived(
@@ -71,6 +78,7 @@ class _Derivation:
         self._kind = kind
         self._described: Any = None
         self._hand: Any = None
+        self._look: object = None
 
     def found(self, graph: Sequence[Any], told: object, is_extended: bool) -> list[Any] | None:
         """Return the result from the cache, None if it is not there; never raises."""
@@ -84,6 +92,7 @@ class _Derivation:
                 refuse_foreign_densities()
             self._described = describe_derived(self._kind, graph, told)
             self._hand = self._in_hand(graph, is_extended)
+            self._look = self._kind, tuple([type(node.op) for node in self._described.nodes])
             found = cache.find(self._described.key, self._load)
             return found.value if isinstance(found, Found) and not cache.samples_hit() else None
         except (Unfingerprintable, SourceError) as error:
@@ -111,7 +120,7 @@ class _Derivation:
 
         A process that finds it then compiles the very same graph. Never raises.
         """
-        if self._described is None:
+        if self._described is None or _stored[self._look] >= MOST_ALIKE:
             return made
         from cachegraph.pytensor.stored.derived_graph import pack_derived
 
@@ -125,6 +134,7 @@ class _Derivation:
             summary = f"{self._kind} of {len(self._described.nodes)} nodes"
             artifact = Artifact(content, seconds={"derive": seconds}, summary=summary)
             default_cache().store(self._described.key, artifact)
+            _stored[self._look] += 1
         except Exception as error:  # the graph is derived nevertheless
             logger("cachegraph").info("the %s of a graph is not stored: %s", self._kind, error)
             return made

@@ -27,7 +27,7 @@ from pytensor.graph.op import Op
 import cachegraph.pytensor
 from cachegraph.cache import default_cache
 from cachegraph.pytensor.describe import derived
-from cachegraph.pytensor.making import derivations
+from cachegraph.pytensor.making import derivations, derived_lookup
 from cachegraph.pytensor.stored import derived_graph
 from cachegraph.pytensor.stored.externals import Context
 from tests.cachegraph.pytensor.entry_points import declared
@@ -44,6 +44,7 @@ Made = Callable[[], Any]
 @pytest.fixture(autouse=True)
 def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.syspath_prepend(declared(tmp_path / "points"))
+    derived_lookup._stored.clear()
     with pytensor.config.change_flags(cxx=""):
         cachegraph.pytensor.install(backend="engine")
         yield
@@ -275,6 +276,17 @@ def test_many_numbers_that_were_computed_from_data_are_not_stored(monkeypatch: p
     for _ in range(2):
         _, hits, misses = looked_up(lambda: rewrite_pregrad(pt.sum(x * pt.gammaln(data + 1))))
         assert (hits, misses) == (0, 1)
+
+
+def test_of_graphs_that_differ_in_their_data_alone_a_process_stores_some(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(derived_lookup, "MOST_ALIKE", 2)
+    models = [small(observed=(0.5, float(number))) for number in range(4)]
+    for expected in (0, 2):
+        hits = [looked_up(lambda model=model: model.logp(sum=False))[1] for model in models]
+        assert sum(hits) == expected
+    assert bits_of(models[3]) == without_cache(lambda: bits_of(models[3]))
 
 
 def test_graphs_with_much_data_are_derived_each_time() -> None:
