@@ -12,7 +12,6 @@ from cachegraph.platforms import require_linux
 from cachegraph.pytensor import nutpie
 from cachegraph.pytensor.backends import NUMBA, DefaultMode, add_mode
 from cachegraph.pytensor.errors import UnsupportedPyTensor
-from cachegraph.pytensor.making import derivations
 
 KNOWN = ("3.3",)
 """The minor versions of PyTensor whose makers and linkers the adapter was written for."""
@@ -91,7 +90,10 @@ def uninstall() -> None:
     """Restore PyTensor; functions made in between keep working. Does nothing if nothing is installed."""
     _default.restore()
     nutpie.unpatch()
-    derivations.unpatch()
+    if _before:
+        from cachegraph.pytensor.making import derivations
+
+        derivations.unpatch()
     while _before:
         owner, name, found = _before.pop()
         if found is _ABSENT:
@@ -105,6 +107,7 @@ def _hook() -> None:
     from pytensor.compile.mode import Mode
     from pytensor.graph.basic import FrozenApply
 
+    from cachegraph.pytensor.making import derivations
     from cachegraph.pytensor.making.traces import extract_stack
     from cachegraph.pytensor.stored.interning import ExactNodes
 
