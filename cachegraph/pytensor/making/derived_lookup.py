@@ -82,25 +82,28 @@ class _Derivation:
 
     def found(self, graph: Sequence[Any], told: object, is_extended: bool) -> list[Any] | None:
         """Return the result from the cache, None if it is not there; never raises."""
-        cache = default_cache()
-        if cache.absent is not None:
-            return None
-        from cachegraph.pytensor.describe.derived import describe_derived, refuse_foreign_densities
-
         try:
-            if self._kind == DENSITY:
-                refuse_foreign_densities()
-            self._described = describe_derived(self._kind, graph, told)
-            self._hand = self._in_hand(graph, is_extended)
-            self._look = self._kind, tuple([type(node.op) for node in self._described.nodes])
-            found = cache.find(self._described.key, self._load)
-            return found.value if isinstance(found, Found) and not cache.samples_hit() else None
+            return self._find(graph, told, is_extended)
         except (Unfingerprintable, SourceError) as error:
             logger("cachegraph").info("the %s of a graph is made anew: %s", self._kind, error)
         except Exception as error:
             note_failure(f"looking the {self._kind} of a graph up", "it", error)
         self._described = None
         return None
+
+    def _find(self, graph: Sequence[Any], told: object, is_extended: bool) -> list[Any] | None:
+        cache = default_cache()
+        if cache.absent is not None:
+            return None
+        from cachegraph.pytensor.describe.derived import describe_derived, refuse_foreign_densities
+
+        if self._kind == DENSITY:
+            refuse_foreign_densities()
+        self._described = describe_derived(self._kind, graph, told)
+        self._hand = self._in_hand(graph, is_extended)
+        self._look = self._kind, tuple([type(node.op) for node in self._described.nodes])
+        found = cache.find(self._described.key, self._load)
+        return found.value if isinstance(found, Found) and not cache.samples_hit() else None
 
     def _in_hand(self, graph: Sequence[Any], is_extended: bool) -> Any:
         from cachegraph.pytensor.stored.derived_graph import InHand
