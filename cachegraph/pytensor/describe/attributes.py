@@ -8,10 +8,11 @@ release for attributes that methods of Ops set later and that are not listed.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import lru_cache
 from typing import Any
 
-from pytensor.graph.op import Op
+from pytensor.graph.op import HasInnerGraph, Op
 
 from cachegraph.errors import Unfingerprintable
 from cachegraph.pytensor.describe.host_packages import HOST_PACKAGES
@@ -181,3 +182,18 @@ def parts_of(op: Any) -> list[Any]:
     """Return the Ops that `op` applies to parts of its inputs."""
     held = (getattr(op, name, None) for name in ("core_op", "scalar_op"))
     return [part for part in held if isinstance(part, Op)]
+
+
+def with_parts(ops: Iterable[Any]) -> list[Any]:
+    """Return `ops` and the Ops within them, each once."""
+    found: dict[int, Any] = {}
+    waiting = list(ops)
+    while waiting:
+        op = waiting.pop()
+        if id(op) in found:
+            continue
+        found[id(op)] = op
+        waiting += parts_of(op)
+        if isinstance(op, HasInnerGraph):
+            waiting += (node.op for node in op.fgraph.toposort())
+    return list(found.values())

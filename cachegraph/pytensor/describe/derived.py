@@ -33,7 +33,7 @@ from cachegraph.pytensor.describe.host_packages import HOST_PACKAGES
 from cachegraph.pytensor.describe.key import surroundings
 from cachegraph.pytensor.describe.registries import is_of
 from cachegraph.pytensor.describe.rewrites import encode_databases
-from cachegraph.pytensor.describe.tags import user_tags
+from cachegraph.pytensor.describe.tags import refuse_user_tags
 from cachegraph.pytensor.describe.values import EncodingContext, encode_value
 
 VERSION = 1
@@ -63,7 +63,7 @@ def describe_derived(kind: str, outputs: Sequence[Any], told: object) -> Derived
     context = encoding_context()
     given = _roots(outputs)
     nodes = nodes_of(given, outputs)
-    _refuse_user_tags(given, nodes)
+    refuse_user_tags(nodes)
     _refuse_much_data(nodes, outputs)
     parts = {
         "scheme": encode(("pytensor derived graph", VERSION)),
@@ -118,16 +118,6 @@ def _roots(outputs: Iterable[Any]) -> list[Any]:
         elif not isinstance(variable, Constant):
             found[variable] = None
     return list(found)
-
-
-def _refuse_user_tags(given: Iterable[Any], nodes: Iterable[Any]) -> None:
-    """Raise Unfingerprintable for a tag of a user's: a derivation may carry it on."""
-    holders = (*given, *(holder for node in nodes for holder in (node, *node.inputs, *node.outputs)))
-    for holder in holders:
-        if tags := user_tags(holder):
-            raise Unfingerprintable(
-                f"the tags {sorted(tags)} at {holder}", "derived graphs have none of users"
-            )
 
 
 def _refuse_much_data(nodes: Iterable[Any], outputs: Iterable[Any]) -> None:

@@ -13,11 +13,11 @@ from collections.abc import Callable, Iterable, Iterator
 from types import FunctionType
 from typing import Any
 
-from pytensor.graph.op import HasInnerGraph, Op
+from pytensor.graph.op import Op
 
 from cachegraph.fingerprint.external_state import refuse_external_state
 from cachegraph.fingerprint.origin import origin_of
-from cachegraph.pytensor.describe.attributes import is_of_host, is_user_op, parts_of, state_of
+from cachegraph.pytensor.describe.attributes import is_of_host, is_user_op, state_of, with_parts
 from cachegraph.pytensor.describe.host_packages import HOST_PACKAGES
 from cachegraph.pytensor.describe.registries import registered_by_others
 from cachegraph.pytensor.describe.rewrites import parts_of_rewriter
@@ -44,10 +44,10 @@ def refuse_external_reads(ops: Iterable[Any], folded: Iterable[Any], rewriters: 
     `ops` were rewritten and are to be linked, `folded` was run on the way, and `rewriters` of others took
     part.
     """
-    ops = _with_parts(ops)
+    ops = with_parts(ops)
     for op in filter(is_user_op, ops):
         _look_through(op, lambda name: name not in _RUNNING)
-    for op in filter(is_user_op, _with_parts(folded)):
+    for op in filter(is_user_op, with_parts(folded)):
         _look_through(op, lambda name: True)
     for rewriter in rewriters:
         for part in parts_of_rewriter(rewriter):
@@ -58,21 +58,6 @@ def refuse_external_reads(ops: Iterable[Any], folded: Iterable[Any], rewriters: 
         is_met = not of_op or any(subject in cls.__mro__ for cls in classes)
         if is_met and _is_followed(function):
             refuse_external_state([function], {}, HOST_PACKAGES)
-
-
-def _with_parts(ops: Iterable[Any]) -> list[Any]:
-    """Return `ops` and the Ops within them, each once."""
-    found: dict[int, Any] = {}
-    waiting = list(ops)
-    while waiting:
-        op = waiting.pop()
-        if id(op) in found:
-            continue
-        found[id(op)] = op
-        waiting += parts_of(op)
-        if isinstance(op, HasInnerGraph):
-            waiting += (node.op for node in op.fgraph.toposort())
-    return list(found.values())
 
 
 def _look_through(item: Any, counts: Callable[[str], bool]) -> None:

@@ -15,21 +15,20 @@ Version history
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from pytensor.compile.builders import OpFromGraph
 from pytensor.configdefaults import config
 from pytensor.graph.basic import Apply, Variable
-from pytensor.graph.op import HasInnerGraph
 
 from cachegraph import pickling
 from cachegraph.fingerprint.primitives import Reader, pack_uint, prefixed
 from cachegraph.named_tuples import NamedTuple
-from cachegraph.pytensor.describe.attributes import parts_of
+from cachegraph.pytensor.describe.attributes import with_parts
 from cachegraph.pytensor.describe.graphs import nodes_of
 from cachegraph.pytensor.describe.host_packages import HOST_PACKAGES
-from cachegraph.pytensor.describe.tags import node_tags, user_tags, variable_tags
+from cachegraph.pytensor.describe.tags import node_tags, refuse_user_tags, variable_tags
 from cachegraph.pytensor.errors import Unstorable
 from cachegraph.pytensor.stored.externals import Context, arrays_in
 from cachegraph.pytensor.stored.graph_section import (
@@ -60,9 +59,9 @@ class InHand(NamedTuple):
 def pack_derived(outputs: Sequence[Any], hand: InHand) -> bytes:
     """Return the graph of `outputs` in its stored form.
 
-    Raises Unstorable for a gradient that a user gave and a tag of a user's, which would be lost, for a
-    constant that is no plain value, and for more than MOST_BYTES; and what pickle raises for an Op that it
-    refuses.
+    Raises Unstorable for a gradient that a user gave, which would be lost, for a constant that is no plain
+    value, and for more than MOST_BYTES; Unfingerprintable for a tag of a user's; and what pickle raises for
+    an Op that it refuses.
     """
     given = hand.given
     nodes = nodes_of(given, outputs)
@@ -118,24 +117,7 @@ def unpack_derived(content: bytes, hand: InHand) -> list[Any]:
 def _refuse_lost(nodes: Sequence[Any], outputs: Sequence[Any]) -> None:
     if not all(isinstance(output, Variable) for output in outputs):
         raise Unstorable("a result that is no variable")
-    for op in _ops(node.op for node in nodes):
+    for op in with_parts(node.op for node in nodes):
         if isinstance(op, OpFromGraph) and (op.pullback_overrides or op.pushforward_overrides):
             raise Unstorable(f"a gradient that {op} was given")
-    for node in nodes:
-        for holder in (node, *node.inputs, *node.outputs):
-            if tags := user_tags(holder):
-                raise Unstorable(f"the tags {sorted(tags)} at {holder}")
-
-
-def _ops(ops: Iterable[Any]) -> Iterable[Any]:
-    """Yield `ops` and all Ops within them."""
-    waiting, seen = list(ops), set[int]()
-    while waiting:
-        op = waiting.pop()
-        if id(op) in seen:
-            continue
-        seen.add(id(op))
-        yield op
-        waiting += parts_of(op)
-        if isinstance(op, HasInnerGraph):
-            waiting += (node.op for node in op.fgraph.toposort())
+    refuse_user_tags(nodes)

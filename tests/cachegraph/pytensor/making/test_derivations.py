@@ -243,6 +243,16 @@ def test_what_pytensor_warns_of_is_derived_and_warned_of_each_time(caplog: pytes
         assert "Rewrite failure" in caplog.text
 
 
+def test_graphs_with_tags_of_users_are_derived_each_time() -> None:
+    x = pt.dscalar("x")
+    for _ in range(2):
+        tagged = pt.exp(x)
+        tagged.tag.mine = 1
+        found, hits, misses = looked_up(lambda tagged=tagged: rewrite_pregrad(tagged * 2))
+        assert (hits, misses) == (0, 0)
+        assert pytensor.function([x], found)(0.0) == 2.0
+
+
 def test_gradients_that_were_given_are_not_lost() -> None:
     x = pt.dscalar("x")
     odd = OpFromGraph([x], [pt.exp(x)], pullback=lambda inputs, outputs, gradients: [gradients[0] * 7])
