@@ -108,9 +108,14 @@ def workplace(tmp_path: Path) -> Workplace:
 
 
 def assert_built_once(workplace: Workplace, found: list[tuple[int, str, str]]) -> None:
-    """Each entry was built by one process, once, and nothing that numba compiles was built without a key."""
+    """Each entry was built by one process, once, and nothing that numba compiles was built without a key.
+
+    Graphs that PyMC derives (level op) take a fraction of a second: processes that start at once derive each.
+    """
     built = Counter(level for _, what, level in found if what == "miss")
-    assert built == workplace.entries()
+    entries = workplace.entries()
+    assert built.pop("op") >= entries.pop("op")
+    assert built == entries
     assert built["function"] >= 1
     # PyMC makes some functions for itself that numba does not compile.
     assert {(what, of) for _, what, of in found if what in ("bypass", "store_failure")} <= {
@@ -137,7 +142,8 @@ def test_chains_in_four_processes_compile_nothing_of_their_own(
     assert len({pid for pid, what, _ in found if what == "miss"}) == 1
     assert workplace.run("sample", start_method) == cold
     warm = {(what, of) for _, what, of in workplace.noted()}
-    assert {("hit", "function")} <= warm <= {("hit", "function"), ("hit", "numba"), ("bypass", "linker")}
+    found_again = {("hit", level) for level in ("function", "numba", "op")}
+    assert {("hit", "function")} <= warm <= {*found_again, ("bypass", "linker")}
 
 
 def test_chains_of_sequential_monte_carlo_share_what_each_of_them_needs(workplace: Workplace) -> None:
