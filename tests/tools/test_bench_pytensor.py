@@ -70,9 +70,6 @@ def test_the_engine_has_budgets_for_each_model_and_for_means():
     assert list(driver.missed_means({"a": found, "b": found | {"engine": {"cold": 0.15}}})) == [
         "the engine, cold: 0.110 of PyTensor's on average, at most 0.100 is due"
     ]
-    assert list(driver.missed_means({"a": found | {"nodes": 100, "engine": {"warm": 0.13}}})) == [
-        "the engine, warm: 0.130 of PyTensor's on average, at most 0.125 is due"
-    ]
     small = found | {"nodes": 100, "engine": {"cold": 0.9}}
     assert list(driver.missed_means({"a": small})) == []
 
@@ -93,7 +90,7 @@ def test_the_adapter_is_measured_on_demand():
 
 
 def test_a_samplers_cold_start_has_no_budget_and_is_in_no_mean():
-    slow = summary() | {"engine": {"cold": 0.9, "warm": 0.24}}
+    slow = summary() | {"engine": {"cold": 0.9, "warm": 0.2}}
     assert list(driver.missed("pm.sample", slow)) == []
     assert list(driver.missed_means({"kalman": summary(), "pm.sample": slow})) == []
     assert len(list(driver.missed("kalman", slow))) == 2
@@ -111,7 +108,7 @@ def test_bytecode_is_made_before_anything_is_measured(monkeypatch):
 
 
 def test_until_a_samplers_first_draw_a_quarter_is_due():
-    found = summary(engine=2.5)
-    assert found["engine"]["warm"] == 0.2381
+    found = summary(engine=2.0)
+    assert found["engine"]["warm"] == 0.1905
     assert list(driver.missed("pm.sample-nutpie", found)) == []
     assert [miss.split(":")[0] for miss in driver.missed("kalman", found)] == ["the engine, warm"]
