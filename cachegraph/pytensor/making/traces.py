@@ -1,7 +1,8 @@
 """Where a variable was made: PyTensor's record of the lines of a program, with each line read once.
 
 PyTensor gives each new variable and node the stack of the program that made it, for its errors. It looks
-each line of source up again each time, which is a tenth of a warm `pm.sample` until its first draw. A line of a code object does not change, so here it is looked up once.
+each line of source up again each time, which is a tenth of a warm `pm.sample` until its first draw. A line
+of a code object does not change, so here it is looked up once.
 """
 
 from __future__ import annotations
