@@ -20,9 +20,9 @@ Nobody waits forever, and no two wait for each other:
   Only after releasing them does it wait for the others, one at a time: no call waits for a key while it
   holds another.
 - A build may itself ask for keys while its own key is claimed. Such waits lead from a function to its Ops,
-  kernels and called functions, from an Op to Ops in its graph, and from a kernel to nothing. These lie
-  within the graph of what asks for them, and graphs do not contain each other in a circle, so neither do
-  the waits. A thread that asks for a key that it is building does not wait.
+  kernels and called functions, from an Op to Ops in its graph, from a log density to graphs that are
+  rewritten for it, and from a kernel to nothing. These lie within what asks for them, which they do not
+  contain, so the waits form no circle. A thread that asks for a key that it is building does not wait.
 - All other waits (two processes whose builds want each other's key, a directory that is a nearer tier for
   one and a farther one for another) end after a limit: PATIENCE times the recorded build cost of the key,
   or of the costliest recent key of its level, since the builder may share its processor; UNKNOWN_WAIT if

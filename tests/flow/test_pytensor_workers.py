@@ -108,14 +108,9 @@ def workplace(tmp_path: Path) -> Workplace:
 
 
 def assert_built_once(workplace: Workplace, found: list[tuple[int, str, str]]) -> None:
-    """Each entry was built by one process, once, and nothing that numba compiles was built without a key.
-
-    Graphs that PyMC derives (level op) take a fraction of a second: processes that start at once derive each.
-    """
+    """Each entry was built by one process, once, and nothing that numba compiles was built without a key."""
     built = Counter(level for _, what, level in found if what == "miss")
-    entries = workplace.entries()
-    assert built.pop("op") >= entries.pop("op")
-    assert built == entries
+    assert built == workplace.entries()
     assert built["function"] >= 1
     # PyMC makes some functions for itself that numba does not compile.
     assert {(what, of) for _, what, of in found if what in ("bypass", "store_failure")} <= {

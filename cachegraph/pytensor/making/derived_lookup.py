@@ -11,10 +11,10 @@ from typing import Any
 
 from pytensor.graph.basic import equal_computations
 
-from cachegraph.cache import Artifact, Found, default_cache
-from cachegraph.errors import SourceError, Unfingerprintable
+from cachegraph.cache import Artifact, Cache, default_cache
+from cachegraph.errors import CacheMissError, SourceError, Unfingerprintable
 from cachegraph.logger import logger
-from cachegraph.pytensor.errors import Changed, note_failure
+from cachegraph.pytensor.errors import Changed, Unstorable, note_failure
 
 Derive = Callable[[], Sequence[Any]]
 
@@ -36,14 +36,7 @@ def found_or_derived(
     `told` is all else that `derive` reads. If `graph` is extended, the result is built on its variables;
     otherwise on those that it is computed from.
     """
-    lookup = _Derivation(kind)
-    found = lookup.found(graph, told, is_extended)
-    if found is not None:
-        return found
-    begin = perf_counter()
-    with _complaints() as complaints:
-        made = list(derive())
-    return made if complaints else lookup.kept(made, perf_counter() - begin)
+    return _Derivation(kind, derive).result(graph, told, is_extended)
 
 
 @contextmanager
@@ -74,36 +67,40 @@ class _Collecting(logging.Handler):
 class _Derivation:
     """The lookup of one derived graph; after any failure it is derived as without the cache."""
 
-    def __init__(self, kind: str) -> None:
+    def __init__(self, kind: str, derive: Derive) -> None:
         self._kind = kind
+        self._derive = derive
         self._described: Any = None
         self._hand: Any = None
-        self._look: object = None
+        self._made: list[Any] | None = None
+        self._read: list[Any] | None = None
+        self._refusal: BaseException | None = None
 
-    def found(self, graph: Sequence[Any], told: object, is_extended: bool) -> list[Any] | None:
-        """Return the result from the cache, None if it is not there; never raises."""
+    def result(self, graph: Sequence[Any], told: object, is_extended: bool) -> list[Any]:
+        """Return the derived graph; raises what deriving it raises."""
         try:
-            return self._find(graph, told, is_extended)
-        except (Unfingerprintable, SourceError) as error:
+            cache = default_cache()
+            # In the mode verify, a function on what is derived anew must be the one that is stored.
+            if cache.absent is None and not cache.samples_hit():
+                return self._looked_up(cache, graph, told, is_extended)
+        except (Unfingerprintable, SourceError, CacheMissError) as error:
             logger("cachegraph").info("the %s of a graph is made anew: %s", self._kind, error)
+        except (Changed, Unstorable) as error:
+            logger("cachegraph").info("the %s of a graph is not stored: %s", self._kind, error.found)
         except Exception as error:
+            if error is self._refusal:
+                raise
             note_failure(f"looking the {self._kind} of a graph up", "it", error)
-        self._described = None
-        return None
+        return list(self._derive()) if self._made is None else self._made
 
-    def _find(self, graph: Sequence[Any], told: object, is_extended: bool) -> list[Any] | None:
-        cache = default_cache()
-        if cache.absent is not None:
-            return None
+    def _looked_up(self, cache: Cache, graph: Sequence[Any], told: object, is_extended: bool) -> list[Any]:
         from cachegraph.pytensor.describe.derived import describe_derived, refuse_foreign_densities
 
         if self._kind == DENSITY:
             refuse_foreign_densities()
         self._described = describe_derived(self._kind, graph, told)
         self._hand = self._in_hand(graph, is_extended)
-        self._look = self._kind, tuple([type(node.op) for node in self._described.nodes])
-        found = cache.find(self._described.key, self._load)
-        return found.value if isinstance(found, Found) and not cache.samples_hit() else None
+        return cache.get_or_build(self._described.key, self._build, self._load).value
 
     def _in_hand(self, graph: Sequence[Any], is_extended: bool) -> Any:
         from cachegraph.pytensor.stored.derived_graph import InHand
@@ -114,31 +111,43 @@ class _Derivation:
         return InHand(given, tuple(graph), Context(arrays=self._described.basis.arrays))
 
     def _load(self, payload: bytes) -> list[Any]:
+        """Return the graph in `payload`. What was just made is read back, too: a process that finds it then
+        compiles the very same graph."""
         from cachegraph.pytensor.stored.derived_graph import unpack_derived
 
-        return unpack_derived(payload, self._hand)
+        return unpack_derived(payload, self._hand) if self._read is None else self._read
 
-    def kept(self, made: list[Any], seconds: float) -> list[Any]:
-        """Store the result, if it has a key and a stored form, and return it read back; else as it is.
+    def _build(self) -> Artifact:
+        """Derive and pack; raises what deriving raises, Changed, and Unstorable without a stored form."""
+        begin = perf_counter()
+        try:
+            with _complaints() as complaints:
+                self._made = list(self._derive())
+        except BaseException as error:
+            self._refusal = error
+            raise
+        seconds = perf_counter() - begin
+        if complaints:
+            raise Unstorable(f"a warning, which is given each time: {complaints[0]}")
+        look = self._kind, tuple([type(node.op) for node in self._described.nodes])
+        if _stored[look] >= MOST_ALIKE:
+            raise Unstorable(f"{MOST_ALIKE} graphs that differ in their data alone")
+        content = self._packed(self._made)
+        _stored[look] += 1
+        summary = f"{self._kind} of {len(self._described.nodes)} nodes"
+        return Artifact(content, seconds={"derive": seconds}, summary=summary)
 
-        A process that finds it then compiles the very same graph. Never raises.
-        """
-        if self._described is None or _stored[self._look] >= MOST_ALIKE:
-            return made
+    def _packed(self, made: list[Any]) -> bytes:
         from cachegraph.pytensor.stored.derived_graph import pack_derived
 
         try:
             content = pack_derived(made, self._hand)
-            found = self._load(content)
-            if not equal_computations(found, made):
-                raise TypeError("what is read back is another graph")
-            if changed := self._described.basis.changed():
-                raise Changed(changed)
-            summary = f"{self._kind} of {len(self._described.nodes)} nodes"
-            artifact = Artifact(content, seconds={"derive": seconds}, summary=summary)
-            default_cache().store(self._described.key, artifact)
-            _stored[self._look] += 1
-        except Exception as error:  # the graph is derived nevertheless
-            logger("cachegraph").info("the %s of a graph is not stored: %s", self._kind, error)
-            return made
-        return found
+            read = self._load(content)
+        except Exception as error:
+            raise Unstorable(f"{type(error).__name__}: {error}") from error
+        if not equal_computations(read, made):
+            raise Unstorable("another graph where what was packed is read back")
+        if changed := self._described.basis.changed():
+            raise Changed(changed)
+        self._read = read
+        return content

@@ -1,15 +1,18 @@
 """A process that derives the graphs of a PyMC model, and prints the function's numbers and what was found.
 
-    python tests/cachegraph/pytensor/making/deriving_process.py NAME
+    python tests/cachegraph/pytensor/making/deriving_process.py NAME [MODULE:FUNCTION]
 
 NAME is a model of tests/engine/pytensor/models. Printed as JSON: the bits of the log density and gradient,
-and the hits and misses of levels.
+and the hits and misses of levels. Where it calls that function, the process kills itself.
 """
 
 from __future__ import annotations
 
 import json
+import os
+import signal
 import sys
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -32,8 +35,26 @@ def counts() -> dict[str, list[int]]:
     return {level: [found["hits"], found["misses"]] for level, found in cachegraph.counters().levels.items()}
 
 
-if __name__ == "__main__":
+def die_in(place: str) -> None:
+    """Replace the function at `place`, MODULE:FUNCTION, by one that kills this process."""
+    module, _, path = place.partition(":")
+    *owners, name = path.split(".")
+    owner: Any = import_module(module)
+    for each in owners:
+        owner = getattr(owner, each)
+    assert callable(getattr(owner, name))
+    setattr(owner, name, lambda *_, **__: os.kill(os.getpid(), signal.SIGKILL))
+
+
+def main(name: str, *places: str) -> None:
+    """Derive the graphs of the model, and print what was found."""
     from tests.engine.pytensor.models import MODELS
 
     cachegraph.pytensor.install(backend="engine")
-    print(json.dumps({"bits": bits_of(MODELS[sys.argv[1]]()), "counts": counts()}))
+    for place in places:
+        die_in(place)
+    print(json.dumps({"bits": bits_of(MODELS[name]()), "counts": counts()}))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

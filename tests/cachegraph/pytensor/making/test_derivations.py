@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import json
-import os
-import subprocess
-import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +13,7 @@ import pytensor
 import pytensor.tensor as pt
 import pytest
 from pymc.logprob.abstract import _logprob
-from pymc.logprob.transforms import PowerTransform, Transform
+from pymc.logprob.transforms import Transform
 from pymc.pytensorf import rewrite_pregrad
 from pymc.sampling import mcmc
 from pytensor.compile.builders import OpFromGraph
@@ -25,40 +21,24 @@ from pytensor.graph.basic import Apply, equal_computations
 from pytensor.graph.op import Op
 
 import cachegraph.pytensor
-from cachegraph.pytensor.describe import derived
-from cachegraph.pytensor.making import derivations, derived_lookup
-from cachegraph.pytensor.stored import derived_graph
-from cachegraph.pytensor.stored.externals import Context
-from tests.cachegraph.pytensor.entry_points import declared
-from tests.cachegraph.pytensor.making.deriving_process import bits_of, counts
+from tests.cachegraph.pytensor.making.deriving import (
+    Made,
+    installed_anew,
+    looked_up,
+    small,
+    without_cache,
+)
+from tests.cachegraph.pytensor.making.deriving_process import bits_of
 from tests.engine.pytensor.models import MODELS
 
-ROOT = Path(__file__).resolve().parents[4]
 SHORT = ("regression", "correlated", "hidden_states")
 """Models with nothing unusual, with tags of triangular matrices, and with gradients of graphs within Ops."""
-
-Made = Callable[[], Any]
-
-HAS_ENGINE = tuple(map(int, pytensor.__version__.split(".")[:3])) >= (3, 3, 7)
 
 
 @pytest.fixture(autouse=True)
 def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.syspath_prepend(declared(tmp_path / "points"))
-    derived_lookup._stored.clear()
-    # Older ones are not for the engine; numba would compile for minutes.
-    with pytensor.config.change_flags(cxx="", **({} if HAS_ENGINE else {"linker": "py"})):
-        cachegraph.pytensor.install(backend="engine" if HAS_ENGINE else None)
+    with installed_anew(tmp_path / "points", monkeypatch):
         yield
-        cachegraph.pytensor.uninstall()
-
-
-def looked_up(step: Made) -> tuple[Any, int, int]:
-    """What `step` returns, and how many derived graphs it found and made."""
-    before = counts()["op"]
-    result = step()
-    hits, misses = (now - then for now, then in zip(counts()["op"], before, strict=True))
-    return result, hits, misses
 
 
 def terms(model: Any) -> list[Any]:
@@ -69,37 +49,6 @@ def terms(model: Any) -> list[Any]:
         cost,
         *pytensor.grad(cost, model.continuous_value_vars, disconnected_inputs="ignore"),
     ]
-
-
-def without_cache(step: Made) -> Any:
-    derivations.unpatch()
-    try:
-        return step()
-    finally:
-        derivations.patch()
-
-
-def small(observed: Any = (0.5, 1.0), sigma: float = 1.0, upper: float = 2.0) -> Any:
-    with pm.Model() as model:
-        mu, scale = pm.Normal("mu", 0.0, sigma), pm.Uniform("scale", 0.0, upper)
-        pm.Normal("y", mu, scale, observed=np.asarray(observed))
-    return model
-
-
-def in_fresh_process(name: str) -> Any:
-    script = Path(__file__).parent / "deriving_process.py"
-    command = [sys.executable, "-W", "ignore", str(script), name]
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYTENSOR_FLAGS": "cxx="}
-    return json.loads(subprocess.run(command, env=environment, check=True, stdout=subprocess.PIPE).stdout)
-
-
-@pytest.mark.skipif(not HAS_ENGINE, reason="the engine needs PyTensor 3.3.7")
-def test_a_second_process_finds_all_of_them_and_the_function_that_is_made_of_them() -> None:
-    first, second = in_fresh_process("eight_schools"), in_fresh_process("eight_schools")
-    assert first["counts"]["op"] == [0, 3]
-    assert second["counts"]["op"] == [3, 0]
-    assert second["counts"]["function"][1] == 0
-    assert second["bits"] == first["bits"]
 
 
 @pytest.mark.parametrize(
@@ -136,23 +85,6 @@ def test_names_are_those_of_the_model_in_hand() -> None:
     assert [v.name for v in found] == ["b_logprob", "y_logprob"]
 
 
-@pytest.mark.parametrize(
-    "other",
-    [
-        lambda: small(observed=(0.5, 1.5)),
-        lambda: small(observed=(0.5, 1.0, 1.0)),
-        lambda: small(sigma=2.0),
-        lambda: small(upper=3.0),
-    ],
-    ids=["data", "shape", "prior", "transform"],
-)
-def test_another_model_is_a_miss_and_has_its_own_numbers(other: Made) -> None:
-    bits_of(small())
-    found, hits, misses = looked_up(lambda: bits_of(other()))
-    assert (hits, misses) == (0, 3)
-    assert found == without_cache(lambda: bits_of(other()))
-
-
 def test_terms_are_found_by_which_are_asked_for_and_with_or_without_jacobians() -> None:
     model = small()
     mu, scale = model.free_RVs
@@ -161,33 +93,6 @@ def test_terms_are_found_by_which_are_asked_for_and_with_or_without_jacobians() 
         assert hits == 0
         due = without_cache(lambda asked=asked: model.logp(sum=False, **asked))
         assert equal_computations(found, due)
-
-
-def test_data_that_is_overwritten_between_two_calls_counts_as_it_is_then() -> None:
-    seen = np.array([0.5, 1.0])
-    with pm.Model() as model:
-        pm.Normal("y", pm.Normal("mu"), observed=pt.constant(seen))
-    bits_of(model)
-    seen[0] = 7.0
-    found, hits, _ = looked_up(lambda: bits_of(model))
-    assert hits == 0
-    assert found == without_cache(lambda: bits_of(model))
-
-
-def test_data_that_changes_while_a_graph_is_derived_is_not_stored(monkeypatch: pytest.MonkeyPatch) -> None:
-    seen = np.array([0.5, 1.0])
-    x = pt.dvector("x")
-    own = derived_graph.pack_derived
-
-    def pack_and_overwrite(*arguments: Any) -> bytes:
-        seen[0] += 1
-        return own(*arguments)
-
-    monkeypatch.setattr(derived_graph, "pack_derived", pack_and_overwrite)
-    rewrite_pregrad(pt.sum(x + pt.constant(seen)))
-    seen[0] -= 1
-    _, hits, misses = looked_up(lambda: rewrite_pregrad(pt.sum(x + pt.constant(seen))))
-    assert (hits, misses) == (0, 1)
 
 
 class Doubled(Transform):
@@ -238,17 +143,6 @@ def test_densities_of_pymc_that_others_replace_are_derived_each_time() -> None:
     assert looked_up(model.logp)[1] == 1
 
 
-def test_what_pytensor_warns_of_is_derived_and_warned_of_each_time(caplog: pytest.LogCaptureFixture) -> None:
-    """PyTensor skips a rewrite that fails, with an error in its log."""
-    with pm.Model() as model:
-        pm.Normal("x", transform=PowerTransform(2))
-    for _ in range(2):
-        caplog.clear()
-        _, hits, misses = looked_up(lambda: model.logp(sum=False))
-        assert (hits, misses) == (0, 1)
-        assert "Rewrite failure" in caplog.text
-
-
 def test_graphs_with_tags_of_users_are_derived_each_time() -> None:
     x = pt.dscalar("x")
     for _ in range(2):
@@ -278,40 +172,6 @@ def test_two_graphs_within_ops_have_each_its_own_gradient() -> None:
         slopes = function(1.0, [1.0, 2.0])
         np.testing.assert_allclose(slopes[0], np.exp(1.0))
         np.testing.assert_allclose(slopes[1], [2.0, 4.0])
-
-
-def test_the_signs_of_zeros_are_kept() -> None:
-    x = pt.dscalar("x")
-    found = [pt.arctan2(zero, x) for zero in (0.0, -0.0)]
-    hand = derived_graph.InHand((x,), (x,), Context())
-    read = derived_graph.unpack_derived(derived_graph.pack_derived(found, hand), hand)
-    zeros = [[v.owner.inputs[0].data for v in graph] for graph in (found, read)]
-    assert np.signbit(zeros).tolist() == [[False, True], [False, True]]
-
-
-def test_many_numbers_that_were_computed_from_data_are_not_stored(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(derived_graph, "MOST_BYTES", 3000)
-    x, data = pt.dscalar("x"), pt.constant(np.arange(1000.0))
-    for _ in range(2):
-        _, hits, misses = looked_up(lambda: rewrite_pregrad(pt.sum(x * pt.gammaln(data + 1))))
-        assert (hits, misses) == (0, 1)
-
-
-def test_of_graphs_that_differ_in_their_data_alone_a_process_stores_some(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(derived_lookup, "MOST_ALIKE", 2)
-    models = [small(observed=(0.5, float(number))) for number in range(4)]
-    for expected in (0, 2):
-        hits = [looked_up(lambda model=model: model.logp(sum=False))[1] for model in models]
-        assert sum(hits) == expected
-    assert bits_of(models[3]) == without_cache(lambda: bits_of(models[3]))
-
-
-def test_graphs_with_much_data_are_derived_each_time() -> None:
-    x, data = pt.dscalar("x"), pt.constant(np.zeros(derived.MOST_DATA // 8 + 1))
-    _, hits, misses = looked_up(lambda: rewrite_pregrad(pt.sum(pt.exp(x * data))))
-    assert (hits, misses) == (0, 0)
 
 
 def test_other_gradients_and_rewritings_are_left_alone() -> None:
@@ -378,41 +238,6 @@ def test_other_calls_of_the_samplers_gradients_are_pytensors_own() -> None:
     [found] = mcmc.tg.grad(pt.exp(x), [x])
     assert equal_computations([found], [pytensor.gradient.grad(pt.exp(x), x)])
     assert mcmc.tg.jacobian is pytensor.gradient.jacobian
-
-
-def test_a_damaged_entry_is_a_miss(monkeypatch: pytest.MonkeyPatch) -> None:
-    model = small()
-    due = bits_of(model)
-    for damage in (
-        lambda content: content[: len(content) // 2],
-        lambda content: b"",
-        lambda content: b"\x07" + content[1:],
-        lambda content: content[:-3] + b"abc",
-        lambda content: content[:40] + bytes(40) + content[80:],
-    ):
-        load = derived_graph.unpack_derived
-        monkeypatch.setattr(
-            derived_graph,
-            "unpack_derived",
-            lambda content, hand, damage=damage, load=load: load(damage(content), hand),
-        )
-        found, hits, _ = looked_up(lambda: bits_of(model))
-        assert (found, hits) == (due, 0)
-        monkeypatch.setattr(derived_graph, "unpack_derived", load)
-
-
-def test_a_cache_that_cannot_be_used_derives_as_without_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    def failing(*arguments: Any) -> Any:
-        raise RuntimeError("no description")
-
-    model = small()
-    due = bits_of(model)
-    for module, name in ((derived, "describe_derived"), (derived_lookup, "default_cache")):
-        with monkeypatch.context() as patch:
-            patch.setattr(module, name, failing)
-            assert bits_of(model) == due
-    monkeypatch.setenv("CACHEGRAPH_MODE", "off")
-    assert bits_of(model) == due
 
 
 def test_uninstalling_restores_what_was_there() -> None:
