@@ -101,14 +101,14 @@ class EngineStep:
         if isinstance(error, MemoryError):
             raise error
         step, places, wanted = self._same_nodes
-        place_of = self.part.places
+        part = self.part
         # PyTensor may give views of what it is given, which the caller may write into.
-        given = [values[place_of(variable)] for variable in self.part.sources]
+        given = [values[part.places(variable)] for variable in part.sources]
         found = places.values([v.copy() if isinstance(v, np.ndarray) else v for v in given])
         step(found)
         self.repeats[str(error)] += 1
-        for place, number in zip(self.outputs, wanted, strict=True):
-            values[place] = found[number]
+        for variable, place, number in zip(part.results, self.outputs, wanted, strict=True):
+            values[place] = _as_said(found[number], variable)
 
     @cached_property
     def _same_nodes(self) -> tuple[NodesStep, Places, list[int]]:
@@ -117,3 +117,11 @@ class EngineStep:
         places = Places(part.sources)
         step = NodesStep(part.fgraph, part.nodes, places)
         return step, places, [places(variable) for variable in part.results]
+
+
+def _as_said(value: Any, variable: Any) -> Any:
+    """Return `value` in the dtype of its variable, as the engine gives it: some performs give a wider one."""
+    dtype = getattr(variable.type, "dtype", None)
+    if isinstance(value, np.ndarray) and dtype is not None and value.dtype != dtype:
+        return value.astype(dtype)
+    return value

@@ -236,6 +236,16 @@ def test_what_only_pytensor_takes_is_computed_by_it_and_told() -> None:
         f(values, np.ones((3, 2)))
 
 
+def test_what_pytensor_computes_has_the_dtype_that_the_engine_gives() -> None:
+    """PyTensor's cumulative sum of bytes is uint64, whatever the variable says; the engine's is not."""
+    x, small = pt.dvector("x"), pt.bvector("small")
+    f = made([x, small], [x[:2].inc(x[2:]), pt.cumsum(small)])
+    for values in ([1.0, 2.0, 3.0, 4.0], [1.0, 2.0, 3.0]):  # PyTensor alone adds one number to two
+        added, sums = f(values, np.array([100, 100], "int8"))
+        assert added.tolist() == [4.0, 2.0 + values[-1], *values[2:]]
+        assert (sums.dtype, sums.tolist()) == (np.int8, [100, -56])
+
+
 def test_errors_in_a_loop_are_pytensors() -> None:
     x, n = pt.dvector("x"), pt.iscalar("n")
     rows = pytensor.scan(
