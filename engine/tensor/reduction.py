@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-from numpy.exceptions import AxisError
+from numpy.exceptions import AxisError, ComplexWarning
 
 from engine import scalar
 from engine.errors import ComplexError
@@ -16,7 +17,7 @@ from engine.graph.op import Op
 from engine.scalar.promotion import COMPLEX, FLOATS, INEXACT, common_dtype
 from engine.tensor.axes import axes_given, axis_of, normalize_axis, numbers_of, with_axis
 from engine.tensor.conversion import as_tensor_variable
-from engine.tensor.elemwise import as_gradient, cast, dimshuffle, rearranged
+from engine.tensor.elemwise import apply_elemwise, as_gradient, cast, dimshuffle, rearranged
 from engine.tensor.math import abs as absolute
 from engine.tensor.math import eq, maximum, mul, second, sqr, sqrt, sub, switch, true_div
 from engine.tensor.shape import flatten, size_over
@@ -329,9 +330,12 @@ def mean(
     """Return the mean of `x` over `axis`: of its own dtype for floats and complex numbers, otherwise float64.
 
     With a `dtype`, the mean has it, or if that is one of integers, is the float64 quotient of a sum in
-    it. Raises TypeError if that drops imaginary parts.
+    it. If that is real and `x` is not, the mean is that of the real parts, with numpy's ComplexWarning.
     """
     x = as_tensor_variable(x)
+    if dtype and x.type.dtype in COMPLEX and check_dtype(dtype) not in COMPLEX:
+        warnings.warn(f"The mean of {x} as {dtype} discards imaginary parts", ComplexWarning, stacklevel=2)
+        x = apply_elemwise(scalar.real, x)
     found = x.type.dtype
     axes = _axes_of(_DOING, axis, x.type.ndim)
     wanted = check_dtype(dtype or (found if found in INEXACT else "float64"))

@@ -128,10 +128,21 @@ def test_no_imaginary_part_is_dropped() -> None:
         lambda: pt.dvector().type.filter(np.array([1j])),
         lambda: pt.dscalar().type.filter(1j, allow_downcast=True),
         lambda: X[:1].set(Z[:1]),
-        lambda: pt.mean(Z, dtype="float64"),
     ):
         with pytest.raises(TypeError, match=r"imaginary|complex"):
             drop()
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32", "int64", "bool"])
+def test_a_mean_as_real_numbers_is_that_of_the_real_parts_and_warns_as_numpy_does(dtype: str) -> None:
+    at = np.array([1 + 2j, 3.0, 0.5 - 1j, 2j])
+    with pytest.warns(np.exceptions.ComplexWarning, match="imaginary"):
+        mean = pt.mean(Z, dtype=dtype)
+    due = pt.mean(X, dtype=dtype)
+    assert mean.type == due.type
+    assert engine.function([Z], mean)(at) == engine.function([X], due)(at.real)
+    (slope,) = engine.grad(pt.real(mean), [Z], disconnected_inputs="ignore")
+    np.testing.assert_array_equal(slope.eval({Z: at}).imag, 0)
 
 
 COSTS: dict[str, Callable[[Any], Any]] = {

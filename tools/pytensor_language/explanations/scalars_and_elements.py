@@ -141,11 +141,6 @@ EXPLAINED: tuple[ExplainedDifference, ...] = (
         "betainc is 1 at x = 1 for all parameters: its slopes by them are 0, where PyTensor has NaN",
     ),
     difference(
-        "tests/tensor/test_math.py::TestMeanDtype::test_mean_custom_dtype*-complex*",
-        "imaginary part",
-        "PyTensor drops imaginary parts here, with numpy's warning; the engine refuses (decision 0121)",
-    ),
-    difference(
         "tests/tensor/test_elemwise.py::TestAddInplaceBroadcast::*",
         "",
         "no elementwise operation overwrites its inputs here (decision 0016)",
