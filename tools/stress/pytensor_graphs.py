@@ -79,17 +79,32 @@ def _fault(graph: GeneratedGraph, numbers: random.Random) -> str | None:
 
 
 def _rewritten(graph: GeneratedGraph, known: dict[Any, Any]) -> str | None:
-    """Return the fault of the last variable alone, rewritten: it is another, and PyTensor's is not."""
+    """Return the fault of the last variable alone, rewritten: it is another, and PyTensor's is not.
+
+    PyTensor's rewrites may make a graph that raises an error.
+    """
     last, values = graph.made[-1], [graph.values[variable] for variable in graph.inputs]
     engine.pytensor.register()
-    found = _function(graph.inputs, [last], "ENGINE")(*values)[0]
-    difference = _difference(found, known[last], 1e3)
+    found = _outcome(_function(graph.inputs, [last], "ENGINE"), values)
+    difference = repr(found) if isinstance(found, Exception) else _difference(found, known[last], 1e3)
     if not difference:
         return None
-    theirs = _function(graph.inputs, [last], Mode("py", REWRITTEN))(*values)[0]
-    if _difference(theirs, known[last]):
+    theirs = _outcome(_function(graph.inputs, [last], Mode("py", REWRITTEN)), values)
+    if isinstance(found, Exception):
+        is_theirs = type(theirs) is type(found)
+    else:
+        is_theirs = isinstance(theirs, Exception) or bool(_difference(theirs, known[last]))
+    if is_theirs:
         return None
     return f"rewritten: {pytensor.dprint(last, file='str')}\nof {_shown(graph)}\n{difference}"
+
+
+def _outcome(function: Any, values: Sequence[Any]) -> Any:
+    """Return the result of a function of one, or the error that it raises."""
+    try:
+        return function(*values)[0]
+    except Exception as error:
+        return error
 
 
 def _updated(graph: GeneratedGraph) -> str | None:
