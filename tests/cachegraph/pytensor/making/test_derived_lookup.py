@@ -78,8 +78,8 @@ def test_of_processes_that_start_at_once_one_derives_each_graph() -> None:
 
 
 PLACES = (
-    "pymc.logprob.basic:conditional_logp",
-    "cachegraph.pytensor.stored.derived_graph:unpack_derived",
+    pytest.param("pymc.logprob.basic:conditional_logp", marks=pytest.mark.slow),
+    pytest.param("cachegraph.pytensor.stored.derived_graph:unpack_derived", marks=pytest.mark.slow),
     "cachegraph.store.local.eviction:Eviction.make_room",
 )
 """While it derives, when it has packed, and within the transaction that stores."""
