@@ -1,4 +1,4 @@
-"""Twelve models as PyTensor and PyMC users write them, each with its gradient and a point to call it at.
+"""Thirteen models as PyTensor and PyMC users write them, each with its gradient and a point to call it at.
 
 Each function of MODELS returns a CompiledModel; its graph is built by then, so that what `compile(mode)`
 takes is `pytensor.function` alone (or what PyMC does around it). What `compile` returns is called
@@ -69,6 +69,11 @@ def eight_schools() -> CompiledModel:
 
 def many_variables() -> CompiledModel:
     """Return a model of forty-four free variables of eight distributions, and eleven observed vectors."""
+    return density_of(many_variables_model())
+
+
+def many_variables_model() -> Any:
+    """Return the model of `many_variables`, from which `from_the_model` goes to a function."""
     import pymc as pm
 
     random = np.random.default_rng(2)
@@ -94,7 +99,21 @@ def many_variables() -> CompiledModel:
                 sigma=scale,
                 observed=random.normal(size=20 + number),
             )
-    return density_of(model)
+    return model
+
+
+def from_the_model() -> CompiledModel:
+    """Return the function that `pm.sample` makes of `many_variables`: PyMC derives its density, too."""
+    from pymc.blocking import DictToArrayBijection
+
+    model = many_variables_model()
+    start = model.initial_point(0)
+    point = DictToArrayBijection.map({v.name: start[v.name] for v in model.continuous_value_vars})
+    return CompiledModel(
+        lambda mode: model.logp_dlogp_function(ravel_inputs=True, mode=mode),
+        [point],
+        nodes_of([model.logp(), model.dlogp()]),
+    )
 
 
 def mixture() -> CompiledModel:
@@ -289,6 +308,7 @@ MODELS: dict[str, Callable[[], CompiledModel]] = {
     "correlated": correlated,
     "gaussian-process": process,
     "volatility": volatility,
+    "pm.logp-dlogp": from_the_model,
     "pm.sample": sample,
     "pm.sample-nutpie": sample_by_nutpie,
 }
