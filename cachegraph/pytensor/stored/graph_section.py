@@ -87,8 +87,8 @@ class GraphTable:
         self, inputs: Sequence[Any], nodes: Sequence[Any], outputs: Sequence[Any], held: HeldArrays
     ) -> None:
         self._held = held
-        self._ops = _Distinct(lambda op: None)
-        self._types = _Distinct(_plain_type)
+        self._ops = _Distinct(id)
+        self._types = _Distinct(_type_key)
         self._nodes = nodes
         self._outputs = outputs
         self.variables: list[Any] = [*inputs, *_constants(inputs, nodes, outputs)]
@@ -129,38 +129,27 @@ def _constants(inputs: Sequence[Any], nodes: Sequence[Any], outputs: Sequence[An
 
 
 class _Distinct:
-    """Objects numbered in the order in which they first occur: those with one key are one.
-
-    `key_of` returns None for an object that is itself alone.
-    """
+    """Objects numbered in the order in which they first occur: those with one key are one."""
 
     def __init__(self, key_of: Callable[[Any], object]) -> None:
         self._key_of = key_of
         self.items: list[Any] = []
         self._numbers: dict[object, int] = {}
-        self._of_objects: dict[int, int] = {}
 
     def number(self, item: Any) -> int:
-        number = self._of_objects.get(id(item))
-        if number is not None:
-            return number
-        key = self._key_of(item)
-        number = len(self.items)
-        if key is not None:
-            number = self._numbers.setdefault(key, number)
+        number = self._numbers.setdefault(self._key_of(item), len(self.items))
         if number == len(self.items):
             self.items.append(item)
-        self._of_objects[id(item)] = number
         return number
 
 
 _ATTRIBUTES_OF_TENSOR_TYPES = frozenset(("dtype", "shape", "broadcastable", "ndim", "name", "numpy_dtype"))
 
 
-def _plain_type(type_: Any) -> object:
-    """Return what describes a type of tensors whole; None for any other."""
+def _type_key(type_: Any) -> object:
+    """Return what describes a type of tensors whole; the identity of any other."""
     if type(type_) is not TensorType or type_.__dict__.keys() != _ATTRIBUTES_OF_TENSOR_TYPES:
-        return None
+        return id(type_)
     return type_.dtype, type_.shape, type_.name
 
 
