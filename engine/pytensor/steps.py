@@ -108,7 +108,7 @@ class EngineStep:
         step(found)
         self.repeats[str(error)] += 1
         for variable, place, number in zip(part.results, self.outputs, wanted, strict=True):
-            values[place] = _as_said(found[number], variable)
+            values[place] = _in_its_dtype(found[number], variable)
 
     @cached_property
     def _same_nodes(self) -> tuple[NodesStep, Places, list[int]]:
@@ -119,7 +119,7 @@ class EngineStep:
         return step, places, [places(variable) for variable in part.results]
 
 
-def _as_said(value: Any, variable: Any) -> Any:
+def _in_its_dtype(value: Any, variable: Any) -> Any:
     """Return `value` in the dtype of its variable, as the engine gives it: some performs give a wider one."""
     dtype = getattr(variable.type, "dtype", None)
     if isinstance(value, np.ndarray) and dtype is not None and value.dtype != dtype:

@@ -11,7 +11,7 @@ from typing import Any
 
 from pytensor.graph.basic import equal_computations
 
-from cachegraph.cache import Artifact, Cache, default_cache
+from cachegraph.cache import Artifact, Cache, Miss, default_cache
 from cachegraph.errors import CacheMissError, SourceError, Unfingerprintable
 from cachegraph.logger import logger
 from cachegraph.pytensor.errors import Changed, Unstorable, note_failure
@@ -72,6 +72,7 @@ class _Derivation:
         self._derive = derive
         self._described: Any = None
         self._hand: Any = None
+        self._look: object = None
         self._made: list[Any] | None = None
         self._read: list[Any] | None = None
         self._refusal: BaseException | None = None
@@ -80,7 +81,7 @@ class _Derivation:
         """Return the derived graph; raises what deriving it raises."""
         try:
             cache = default_cache()
-            # In the mode verify, a function on what is derived anew must be the one that is stored.
+            # The mode verify derives a share anew: if that differs, so does the key of the function on it.
             if cache.absent is None and not cache.samples_hit():
                 return self._looked_up(cache, graph, told, is_extended)
         except (Unfingerprintable, SourceError, CacheMissError) as error:
@@ -100,7 +101,14 @@ class _Derivation:
             refuse_foreign_densities()
         self._described = describe_derived(self._kind, graph, told)
         self._hand = self._in_hand(graph, is_extended)
-        return cache.get_or_build(self._described.key, self._build, self._load).value
+        self._look = self._kind, tuple([type(node.op) for node in self._described.nodes])
+        key = self._described.key
+        if _stored[self._look] < MOST_ALIKE:
+            return cache.get_or_build(key, self._build, self._load).value
+        found = cache.find(key, self._load)
+        if isinstance(found, Miss):
+            raise Unstorable(f"{MOST_ALIKE} graphs that differ in their data alone")
+        return found.value
 
     def _in_hand(self, graph: Sequence[Any], is_extended: bool) -> Any:
         from cachegraph.pytensor.stored.derived_graph import InHand
@@ -111,8 +119,7 @@ class _Derivation:
         return InHand(given, tuple(graph), Context(arrays=self._described.basis.arrays))
 
     def _load(self, payload: bytes) -> list[Any]:
-        """Return the graph in `payload`. What was just made is read back, too: a process that finds it then
-        compiles the very same graph."""
+        """Return the graph in `payload`; of what was just made, the graph as it was read back."""
         from cachegraph.pytensor.stored.derived_graph import unpack_derived
 
         return unpack_derived(payload, self._hand) if self._read is None else self._read
@@ -129,15 +136,13 @@ class _Derivation:
         seconds = perf_counter() - begin
         if complaints:
             raise Unstorable(f"a warning, which is given each time: {complaints[0]}")
-        look = self._kind, tuple([type(node.op) for node in self._described.nodes])
-        if _stored[look] >= MOST_ALIKE:
-            raise Unstorable(f"{MOST_ALIKE} graphs that differ in their data alone")
         content = self._packed(self._made)
-        _stored[look] += 1
+        _stored[self._look] += 1
         summary = f"{self._kind} of {len(self._described.nodes)} nodes"
         return Artifact(content, seconds={"derive": seconds}, summary=summary)
 
     def _packed(self, made: list[Any]) -> bytes:
+        """Return the stored form, and keep what is read back of it, which is what others find."""
         from cachegraph.pytensor.stored.derived_graph import pack_derived
 
         try:
