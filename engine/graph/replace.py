@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from importlib import import_module
 from typing import Any, overload
 
@@ -136,15 +136,25 @@ def graph_replace(
     return result[0] if isinstance(output, Variable) else result
 
 
-def rebuild(outputs: Sequence[Variable], memo: Mapping[Variable, Variable]) -> list[Variable]:
-    """Return `outputs` with every use of a key of `memo` replaced by its value; unchanged nodes are kept."""
+def _on_inputs(node: Apply, inputs: Sequence[Variable]) -> Sequence[Variable]:
+    return node.clone_with_new_inputs(inputs, strict=False).outputs
+
+
+def rebuild(
+    outputs: Sequence[Variable],
+    memo: Mapping[Variable, Variable],
+    apply: Callable[[Apply, Sequence[Variable]], Sequence[Variable]] = _on_inputs,
+) -> list[Variable]:
+    """Return `outputs` with every use of a key of `memo` replaced by its value; unchanged nodes are kept.
+
+    `apply` returns the outputs of a node on other inputs.
+    """
     done: dict[Variable, Variable] = dict(memo)
     for node in io_toposort(memo, outputs):
         inputs = [done.get(variable, variable) for variable in node.inputs]
         if all(new is old for new, old in zip(inputs, node.inputs, strict=True)):
             continue
-        copy = node.clone_with_new_inputs(inputs, strict=False)
-        for old, new in zip(node.outputs, copy.outputs, strict=True):
+        for old, new in zip(node.outputs, apply(node, inputs), strict=True):
             done.setdefault(old, new)
     return [done.get(variable, variable) for variable in outputs]
 

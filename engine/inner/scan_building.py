@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
+from engine.graph.apply import Apply
 from engine.graph.replace import rebuild
 from engine.graph.represented import RepresentedType
 from engine.graph.traversal import ancestors, io_toposort
@@ -123,12 +124,31 @@ class ScanBuilder:
 
     def substitute(self, memo: Mapping[Variable, Variable]) -> None:
         """Replace variables in the step, rows and taps included, as `memo` says."""
-        fresh = iter(rebuild(self.outputs, memo))
+        fresh = iter(rebuild(self.outputs, memo, _on_general))
         for state in self.states:
             state.rows = [memo.get(row, row) for row in state.rows]
             state.new = next(fresh)
         self.mapped = [next(fresh) for _ in self.mapped]
         self.stop = next(fresh, None)
+
+    def generalize(self) -> bool:
+        """Drop the static lengths of inner variables that their outer ones do not have; return True if there
+        were any.
+        """
+        outer = [
+            *((row, given.type.shape[1:]) for given, row in self.sequences),
+            *((row, state.initial.type.shape[1:]) for state in self.states for row in state.rows),
+            *((inner, given.type.shape) for given, inner in self.non_sequences),
+        ]
+        memo: dict[Variable, Variable] = {}
+        for variable, shape in outer:
+            type = _more_general(variable.type, shape)
+            if type != variable.type:
+                memo[variable] = type.make_variable(variable.name)
+        self.substitute(memo)
+        self.sequences = [(given, memo.get(row, row)) for given, row in self.sequences]
+        self.non_sequences = [(given, memo.get(inner, inner)) for given, inner in self.non_sequences]
+        return bool(memo)
 
     def _settle_types(self) -> None:
         """Generalize the types of states: drop static lengths that the computed rows do not have."""
@@ -156,6 +176,22 @@ def _general(number: int, state: State) -> TensorType:
     if row.is_super(new):
         return row
     return row.clone(shape=[a if a == b else None for a, b in zip(row.shape, new.shape, strict=True)])
+
+
+def _on_general(node: Apply, inputs: Sequence[Variable]) -> Sequence[Variable]:
+    """Return the outputs of `node` on `inputs`, whose types may be more general: those in a loop are, too."""
+    op: Any = node.op
+    if isinstance(getattr(op, "info", None), ScanInfo):
+        loop = ScanBuilder.of(op, inputs)
+        if loop.generalize():
+            found = loop.apply(type(op), op.truncate_gradient, op.name)
+            return [*found.buffers, *found.mapped]
+    return node.clone_with_new_inputs(inputs, strict=False).outputs
+
+
+def _more_general(type: TensorType, given: Sequence[int | None]) -> TensorType:
+    """Return `type` without the static lengths that are not `given`."""
+    return type.clone(shape=[None if b is None else a for a, b in zip(type.shape, given, strict=True)])
 
 
 def invariants(

@@ -261,6 +261,39 @@ def test_a_known_length_is_forgotten_where_later_rows_might_have_another(run):
     assert run([w], found, np.eye(2) * 2).tolist() == [[2, 2], [4, 4], [8, 8]]
 
 
+@pytest.mark.parametrize("depth", [1, 2])
+def test_a_loop_within_forgets_what_the_state_around_it_forgets(run, depth):
+    start, factor = pt.tensor("start", shape=(1, 1)), pt.tensor("factor", shape=(None, 1))
+
+    def damped(state, level):
+        if not level:
+            return pt.tanh(state) * 0.5
+        rows = engine.scan(
+            lambda inner: damped(inner, level - 1), outputs_info=[state], n_steps=2, return_updates=False
+        )
+        return rows[-1]
+
+    def step(state, factor):
+        return damped(state, depth)[:1] * factor
+
+    found = engine.scan(step, outputs_info=[start], non_sequences=[factor], n_steps=3, return_updates=False)
+    assert found.type.shape == (3, None, 1)
+    values = [np.array([[0.3]]), np.array([[2.0]])]
+    due, state = [], values[0]
+    for _ in range(3):
+        for _ in range(2**depth):
+            state = np.tanh(state) * 0.5
+        state = state * values[1]
+        due.append(state)
+    slopes = engine.grad(found[-1].sum(), [start, factor])
+    rows, *slopes = run([start, factor], [found, *slopes], *values)
+    np.testing.assert_allclose(rows, due, rtol=1e-14)
+    for place, slope in enumerate(slopes):
+        near = [[*values[:place], values[place] + h, *values[place + 1 :]] for h in (1e-6, -1e-6)]
+        up, down = (run([start, factor], found[-1].sum(), *point) for point in near)
+        np.testing.assert_allclose(slope, [[(up - down) / 2e-6]], rtol=1e-8)
+
+
 def test_the_folds_give_last_rows(run):
     x = pt.dvector("x")
     found = [
