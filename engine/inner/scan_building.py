@@ -145,10 +145,12 @@ class ScanBuilder:
             type = _more_general(variable.type, shape)
             if type != variable.type:
                 memo[variable] = type.make_variable(variable.name)
+        if not memo:
+            return False
         self.substitute(memo)
         self.sequences = [(given, memo.get(row, row)) for given, row in self.sequences]
         self.non_sequences = [(given, memo.get(inner, inner)) for given, inner in self.non_sequences]
-        return bool(memo)
+        return True
 
     def _settle_types(self) -> None:
         """Generalize the types of states: drop static lengths that the computed rows do not have."""
@@ -175,7 +177,7 @@ def _general(number: int, state: State) -> TensorType:
         )
     if row.is_super(new):
         return row
-    return row.clone(shape=[a if a == b else None for a, b in zip(row.shape, new.shape, strict=True)])
+    return _more_general(row, new.shape)
 
 
 def _on_general(node: Apply, inputs: Sequence[Variable]) -> Sequence[Variable]:

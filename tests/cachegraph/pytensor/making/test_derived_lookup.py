@@ -217,7 +217,7 @@ def _truncate(path: Path) -> None:
 
 def _flip(path: Path) -> None:
     chance, content = random.Random(5), bytearray(path.read_bytes())
-    for _ in range(max(3, len(content) // 500)):
+    for _ in range(max(3, len(content) // 100)):  # no entry stays whole
         content[chance.randrange(min(100, len(content)), len(content))] ^= 1 << chance.randrange(8)
     path.write_bytes(content)
 
