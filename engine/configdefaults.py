@@ -1,7 +1,12 @@
-"""`config`: the flags of PyTensor that decide something here. There is one, `floatX`.
+"""`config`: the flags of PyTensor that decide something here. They act while a graph is built.
 
-It is the dtype of tensors that are made without one: `pt.vector("x")`, `pt.zeros(3)`, draws. A graph holds
-dtypes and no flags: a function that was compiled, and one that the cache has, do not change with it.
+    floatX        the dtype of tensors that are made without one: `pt.vector("x")`, `pt.zeros(3)`, draws
+    cast_policy   "custom", or "numpy+floatX": `arange` then has numpy's dtype, or floatX for a float64 that
+                  no bound has. Python numbers take the dtype of what they meet with either (NEP 50)
+    warn_float64  what happens where a float64 tensor is made: "ignore", "warn" or "raise"
+
+A graph holds dtypes and no flags: a function that was compiled, and one that the cache has, do not change
+with them.
 """
 
 from __future__ import annotations
@@ -9,33 +14,39 @@ from __future__ import annotations
 from contextlib import ContextDecorator
 from typing import Any
 
-FLOATS = ("float16", "float32", "float64")
+CHOICES = {
+    "floatX": ("float64", "float32", "float16"),
+    "cast_policy": ("custom", "numpy+floatX"),
+    "warn_float64": ("ignore", "warn", "raise"),
+}
+"""The flags, with the values of each: the default first."""
 
 
 class Config:
-    """PyTensor's `config`. Raises ValueError for a dtype that is no float, AttributeError for other flags."""
+    """PyTensor's `config`. Raises ValueError for a value that a flag does not have, AttributeError for a flag
+    that is not among CHOICES.
+    """
 
-    __slots__ = ("_float_x",)
+    __slots__ = tuple(CHOICES)
+
+    floatX: str
+    cast_policy: str
+    warn_float64: str
 
     def __init__(self) -> None:
-        self._float_x = "float64"
+        for name, values in CHOICES.items():
+            setattr(self, name, values[0])
 
-    @property
-    def floatX(self) -> str:
-        """The dtype of tensors that are made without one."""
-        return self._float_x
-
-    @floatX.setter
-    def floatX(self, dtype: str) -> None:
-        if dtype not in FLOATS:
-            raise ValueError(f"Setting floatX to {dtype!r}: it must be one of {', '.join(FLOATS)}")
-        self._float_x = dtype
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name in CHOICES and value not in CHOICES[name]:
+            raise ValueError(f"Setting {name} to {value!r}: it must be one of {', '.join(CHOICES[name])}")
+        super().__setattr__(name, value)
 
     def change_flags(self, **flags: Any) -> ContextDecorator:
         """Return a context, which is a decorator too, in which flags have other values."""
         for name in flags:
-            if not hasattr(self, name) or name.startswith("_"):
-                raise AttributeError(f"Changing the flag {name}: config has floatX only")
+            if name not in CHOICES:
+                raise AttributeError(f"Changing the flag {name}: config has {', '.join(CHOICES)} only")
         return _FlagContext(self, flags)
 
 

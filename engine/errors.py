@@ -49,6 +49,14 @@ class UnavailableGradientError(NullGradientError, NotImplementedError):
     """A gradient exists, and the engine does not have it."""
 
 
+class Float64Error(EngineError, TypeError):
+    """A float64 tensor was made, of `type`, where the flag warn_float64 is "raise"."""
+
+    def __init__(self, message: str, type: object) -> None:
+        super().__init__(message)
+        self.type = type
+
+
 class ComplexError(EngineError, TypeError, NotImplementedError):
     """An operation does not take complex numbers."""
 

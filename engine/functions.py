@@ -13,13 +13,14 @@ from engine.compiling.lookup import compile_function
 from engine.compiling.mode import Mode, get_mode
 from engine.compiling.request import FunctionRequest
 from engine.compiling.updates import Expressions, Pairs, as_pairs
+from engine.configdefaults import config
 from engine.errors import MissingInputError, NullGradientError, UnusedInputError
 from engine.graph.absent_gradients import NullType
 from engine.graph.fgraph import FrozenFunctionGraph
 from engine.graph.generic import Generic
 from engine.graph.represented import RepresentedType
 from engine.graph.traversal import ancestors, get_var_by_name
-from engine.graph.variables import Variable
+from engine.graph.variables import Variable, has_noted_use
 from engine.scalar.type import ScalarType
 from engine.tensor.conversion import as_symbolic
 from engine.tensor.single_numbers import TensorsOfNumbers
@@ -57,7 +58,7 @@ def function(
 
     Refuses (TypeError, ValueError) inputs that are no variables, and updates of other types than their
     variables. Raises MissingInputError for a variable without a value, UnusedInputError for an input that
-    comes twice, or that nothing needs, unless `on_unused_input` is "ignore" or "warn", RuntimeError if an
+    comes twice, or that nothing was made of, unless `on_unused_input` is "ignore" or "warn", RuntimeError if an
     input has a given, NotImplementedError for a `profile`, NullGradientError for an undefined output.
     """
     if profile:
@@ -81,7 +82,8 @@ def function(
         updated=(*states, *(len(explicit) + shared.index(variable) for variable in found.updates)),
         convert=ArgumentConverter(label, [*given, *shared], len(explicit), allow_input_downcast),
     )
-    compiled = compile_function(FunctionRequest(graph, interface, get_mode(mode), label))
+    with config.change_flags(warn_float64="ignore"):  # what a user builds is told of, not what is made of it
+        compiled = compile_function(FunctionRequest(graph, interface, get_mode(mode), label))
     represented = {k: v.type for k, v in enumerate(wanted) if isinstance(v.type, RepresentedType)}
     is_list = not isinstance(outputs, Variable)
     return Function(compiled, given, shared, name, is_list, keys, represented, trust_input, variables)
@@ -183,7 +185,7 @@ def _named(output: Any, key: Any) -> Any:
 
 
 def _refuse_unused(explicit: list[Variable], used: Collection[Variable], on_unused_input: str) -> None:
-    unused = [variable for variable in explicit if variable not in used]
+    unused = [v for v in explicit if v not in used and not has_noted_use(v)]
     if unused and on_unused_input == "raise":
         raise UnusedInputError(_unused(unused[0]), unused[0])
 
@@ -201,7 +203,8 @@ def _check_unused(graph: FrozenFunctionGraph, explicit: list[Variable], on_unuse
             f"Making a function: on_unused_input={on_unused_input!r}; it must be raise, warn or ignore"
         )
     used = {variable for node in graph.nodes for variable in node.inputs} | set(graph.outputs)
-    unused = [v for v, nominal in zip(explicit, graph.inputs, strict=False) if nominal not in used]
+    pairs = zip(explicit, graph.inputs, strict=False)
+    unused = [v for v, nominal in pairs if nominal not in used and not has_noted_use(v)]
     if not unused or on_unused_input == "ignore":
         return
     message = _unused(unused[0])

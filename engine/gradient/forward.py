@@ -17,7 +17,7 @@ from engine.gradient.stable_forms import leaves_of, stable_form
 from engine.gradient.user_ops import pulled_back, pushed_forward
 from engine.graph.apply import Apply
 from engine.graph.traversal import io_toposort
-from engine.graph.variables import Variable
+from engine.graph.variables import Variable, note_uses
 from engine.scalar.promotion import COMPLEX, FLOATS, INEXACT
 from engine.tensor.checks import specify_shape
 
@@ -80,6 +80,7 @@ def push_forward(outputs: Sequence[Variable], wrt: Sequence[Variable], tangents:
         if tangent is not None:
             known[variable] = as_derivative(tangent, variable)
     nodes = io_toposort(list(known), outputs)
+    note_uses(v for node in nodes for v in node.inputs if v.owner is None)
     present, asked = set(nodes), set(known)
     for node in nodes:
         given = [known.get(variable) for variable in node.inputs]

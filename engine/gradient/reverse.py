@@ -21,7 +21,7 @@ from engine.graph.apply import Apply
 from engine.graph.connections import connected_outputs, reached_from
 from engine.graph.traversal import graph_inputs, io_toposort
 from engine.graph.user_ops import is_user_op
-from engine.graph.variables import Constant, Variable
+from engine.graph.variables import Constant, Variable, note_uses
 from engine.scalar.promotion import COMPLEX, DISCRETE, INEXACT
 from engine.scalar.type import ScalarType
 from engine.tensor.checks import specify_shape
@@ -174,6 +174,7 @@ def _gradients(
     disconnected_inputs, return_disconnected = answers
     roots = [v for v, cotangent in cotangents.items() if cotangent is not None or v not in known]
     nodes = io_toposort(set(consider_constant or ()), roots)
+    note_uses(v for node in nodes for v in node.inputs if v.owner is None)
     _accumulate(nodes, targets, cotangents, known, consider_constant or ())
     gradients = [cotangents.get(target) for target in targets]
     if any(gradient is None for gradient in gradients):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from importlib import import_module
 from itertools import count
 from types import SimpleNamespace
@@ -19,7 +19,7 @@ class Variable:
     Compared and hashed by identity.
     """
 
-    __slots__ = ("__weakref__", "_auto_name", "_tag", "index", "name", "owner", "type")
+    __slots__ = ("__weakref__", "_auto_name", "_is_noted", "_tag", "index", "name", "owner", "type")
     __count__: ClassVar[Iterator[int]] = count()
     """The numbers of automatic names."""
 
@@ -129,6 +129,18 @@ class Constant(Variable):
 
     def __getstate__(self) -> dict[str, Any]:
         return {**super().__getstate__(), "data": self.data}
+
+
+def note_uses(variables: Iterable[Variable]) -> None:
+    """Note that something was made of `variables` that may need no value of theirs: a gradient, a loop, a
+    shape of known lengths. A function may have them as inputs, whether its graph needs them or not."""
+    for variable in variables:
+        variable._is_noted = True
+
+
+def has_noted_use(variable: Variable) -> bool:
+    """Return True for a variable that `note_uses` was called with."""
+    return hasattr(variable, "_is_noted")
 
 
 def is_named(variable: Variable, name: str) -> bool:

@@ -8,7 +8,7 @@ from typing import Any
 
 from engine.errors import MissingInputError
 from engine.graph.traversal import graph_inputs
-from engine.graph.variables import Constant
+from engine.graph.variables import Constant, note_uses
 from engine.inner.scan import Scan
 from engine.inner.scan_building import ScanBuilder, State
 from engine.scanning.arguments import (
@@ -68,6 +68,7 @@ def scan(
     rows = cut_sequences(sequences, go_backwards)
     states = recurrences(outputs_info)
     constants = [as_symbolic(value) for value in as_list(non_sequences)]
+    note_uses([*constants, *(sequence for sequence, _ in rows)])
     taps = [row for state in states if state is not None for row in state.rows]
     begun = newest_container()
     step = parse_step(fn(*(row for _, row in rows), *taps, *constants))

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from engine.configdefaults import config
 from engine.errors import ComplexError
 from engine.graph.apply import Apply
 from engine.graph.op import Op
@@ -217,7 +218,9 @@ def arange(start: Any, stop: Any = None, step: Any = 1, dtype: Any = None) -> Te
     """Return the numbers from `start` (0 if only a stop is given) to before `stop`, in steps of `step`.
 
     The bounds are numbers or 0-d tensors. Of integers the result is int64; otherwise it has the common
-    dtype of the tensors, or float64 if none of them is a float.
+    dtype of the tensors, or float64 if none of them is a float. Where the flag cast_policy is "numpy+floatX"
+    it has the dtype that numpy gives arrays of the bounds' dtypes, or floatX for a float64 that none of them
+    has.
     Float ranges have as many elements as numpy's, each computed as start + i * step. Raises TypeError for a
     uint64, and ValueError, when the function runs if not before, for a step of 0 and for a range that is
     infinite or longer than an array can be.
@@ -243,10 +246,19 @@ def arange(start: Any, stop: Any = None, step: Any = 1, dtype: Any = None) -> Te
 
 def _range_dtype(given: Sequence[Any], bounds: Sequence[Any]) -> str:
     """Return the dtype of a range between `bounds`, the tensors of `given`: Python numbers have no say."""
+    if config.cast_policy == "numpy+floatX":
+        return _numpy_range_dtype(given, [bound.type.dtype for bound in bounds])
     if not any(bound.type.dtype in FLOATS for bound in bounds):
         return "int64"
     tensors = [b.type.dtype for v, b in zip(given, bounds, strict=True) if type(v) not in (int, float)]
     return common(tuple(tensors)) if any(dtype in FLOATS for dtype in tensors) else "float64"
+
+
+def _numpy_range_dtype(given: Sequence[Any], dtypes: Sequence[str]) -> str:
+    arrays = [np.array(value, dtype) for value, dtype in zip((0, 1, 1), dtypes, strict=True)]
+    found = np.arange(*arrays).dtype.name
+    asked = [dtype for value, dtype in zip(given, dtypes, strict=True) if type(value) is not float]
+    return config.floatX if found == "float64" and "float64" not in asked else found
 
 
 def _float_steps(first: Any, last: Any, by: Any) -> Any:

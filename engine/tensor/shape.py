@@ -12,7 +12,7 @@ from numpy.exceptions import AxisError
 
 from engine.graph.apply import Apply
 from engine.graph.op import Op
-from engine.graph.variables import Constant, Variable
+from engine.graph.variables import Constant, Variable, note_uses
 from engine.scalar.arithmetic import add, mul
 from engine.scalar.conversion import second
 from engine.scalar.promotion import INEXACT, INTEGERS, common_dtype
@@ -70,7 +70,10 @@ def shape_i(x: Any, i: int) -> TensorVariable:
         i if type(i) is int and 0 <= i < x.type.ndim else axis_of(f"Taking a length of {x}", i, x.type.ndim)
     )
     known = x.type.shape[axis]
-    return _shape_i_op(axis)(x) if known is None else number(known, "int64")
+    if known is None:
+        return _shape_i_op(axis)(x)
+    note_uses((x,))
+    return number(known, "int64")
 
 
 def lengths_known(x: Any) -> list[Any]:

@@ -10,6 +10,7 @@ import sys
 import warnings
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
+from types import FrameType
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,7 @@ from xxhash import xxh3_128_hexdigest
 
 from cachegraph.pickling.rebuilding import rebuilds_pickled
 from engine.configdefaults import config
-from engine.errors import MaskedArrayError, NotNumbersError, RangeError, StaticShapeError
+from engine.errors import Float64Error, MaskedArrayError, NotNumbersError, RangeError, StaticShapeError
 from engine.graph.types import Type
 from engine.graph.variables import Constant
 from engine.scalar.promotion import COMPLEX, DTYPES, ROUNDED
@@ -193,6 +194,8 @@ class TensorType(Type):
         return TensorConstant(self, self.filter(value), name)
 
     def make_variable(self, name: str | None = None) -> TensorVariable:
+        if config.warn_float64 != "ignore" and self.dtype == "float64":
+            _tell_of_float64(self, name)
         return TensorVariable(self, None, None, name)
 
     def __call__(self, name: str | None = None, dtype: Any = None, shape: Any = None) -> TensorVariable:
@@ -228,6 +231,18 @@ class TensorType(Type):
         return f"{name}({self.dtype}, shape=({lengths}{',' if self.ndim == 1 else ''}))"
 
     __repr__ = __str__
+
+
+def _tell_of_float64(type: TensorType, name: str | None) -> None:
+    """Do what the flag warn_float64 says: raise Float64Error, or warn of the line that called the engine."""
+    message = f"Making {name or 'a variable'} of type {type}: the flag warn_float64 asks to be told"
+    if config.warn_float64 == "raise":
+        raise Float64Error(f"{message}; cast it, or its arguments, to float32", type)
+    frame: FrameType | None = sys._getframe()
+    level = 1
+    while frame is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "engine":
+        frame, level = frame.f_back, level + 1
+    warnings.warn(message, UserWarning, stacklevel=level)
 
 
 def static_shape(shape: Any) -> tuple[int | None, ...]:

@@ -1,4 +1,4 @@
-"""The flag floatX: the dtype of tensors that are made without one, and of nothing else."""
+"""The flags: floatX is the dtype of tensors that are made without one, and of nothing else."""
 
 import numpy as np
 import pytest
@@ -6,7 +6,7 @@ import pytest
 import engine
 import engine.tensor as pt
 from engine import config
-from engine.configdefaults import Config
+from engine.errors import Float64Error
 from engine.scalar import ScalarType
 
 
@@ -44,21 +44,53 @@ def test_the_former_value_comes_back_also_after_an_error_and_in_a_decorator():
 
 
 def test_other_flags_and_other_dtypes_are_refused():
-    with pytest.raises(AttributeError, match="config has floatX only"):
+    with pytest.raises(AttributeError, match="config has floatX, cast_policy, warn_float64 only"):
         config.change_flags(cxx="")
     with pytest.raises(AttributeError):
         config.mode = "FAST_RUN"
     for dtype in ("int64", "complex128", "float128", None):
-        with pytest.raises(ValueError, match="must be one of float16, float32, float64"):
+        with pytest.raises(ValueError, match="must be one of float64, float32, float16"):
             config.floatX = dtype
+    with pytest.raises(ValueError, match="Setting cast_policy to 'numpy': it must be one of custom"):
+        config.cast_policy = "numpy"
 
 
-class _NeverRead(Config):
-    __slots__ = ()
+@pytest.mark.parametrize(
+    "dtypes", [("float32", "int8"), ("int32", "int64"), ("float16", "float64"), ("uint8",) * 2]
+)
+def test_a_range_has_numpys_dtype_under_numpys_cast_policy(dtypes):
+    start, stop = (pt.scalar(dtype=dtype) for dtype in dtypes)
+    due = np.arange(*(np.array(value, dtype) for value, dtype in zip((0, 3), dtypes, strict=True)))
+    with config.change_flags(cast_policy="numpy+floatX"):
+        found = pt.arange(start, stop)
+        with config.change_flags(floatX="float32"):
+            narrow = pt.arange(start, stop).dtype
+            assert pt.arange(0.5, 3).dtype == "float32"
+    assert found.dtype == due.dtype
+    assert narrow == ("float32" if due.dtype == "float64" and "float64" not in dtypes else due.dtype)
+    np.testing.assert_array_equal(engine.function([start, stop], found)(0, 3), due)
 
-    @property
-    def floatX(self):
-        raise AssertionError("a graph that is compiled must not depend on a flag")
+
+def test_the_flag_warn_float64_tells_of_what_a_user_makes_and_not_of_what_a_compile_makes():
+    x = pt.fvector("x")
+    with config.change_flags(warn_float64="raise"):
+        with pytest.raises(Float64Error, match=r"Making y of type Vector.*the flag warn_float64") as caught:
+            pt.dvector("y")
+        assert caught.value.type == pt.dvector
+        with pytest.raises(Float64Error, match="cast it, or its arguments, to float32"):
+            x + np.ones(2)
+        made = pt.sum(pt.exp(x)) + pt.mean(x) * 2.5
+        assert engine.function([x], [made, pt.grad(made, x)])([1, 2])[0] == np.float32(np.e + np.e**2 + 3.75)
+    with config.change_flags(warn_float64="warn"), pytest.warns(UserWarning, match="warn_float64") as told:
+        pt.cast(x, "float64")
+    assert told[0].filename == __file__
+
+
+class _NeverRead:
+    warn_float64 = "ignore"  # it decides what is told of a graph, and nothing about it
+
+    def __getattr__(self, name):
+        raise AssertionError(f"a graph that is compiled must not depend on the flag {name}")
 
 
 def test_no_function_depends_on_the_flag_that_holds_when_it_is_compiled(monkeypatch):

@@ -730,6 +730,24 @@ def test_eval_ignores_names_that_are_not_needed_if_it_is_told_to():
         (x + 1).eval({"x": [1.0], "y": 2.0})
 
 
+def test_an_input_of_which_no_value_is_needed_is_not_refused():
+    x, v = pt.dscalar("x"), pt.dvector("v", shape=(3,))
+    a, b = pt.dscalar("a"), pt.dscalar("b")
+    assert function([x], pt.grad(2 * x, x))(5.0) == 2
+    assert function([a, b], pt.grad(a * b, a))(5.0, 7.0) == 7
+    np.testing.assert_array_equal(function([v], pt.zeros(v.shape))(np.ones(3)), np.zeros(3))
+    rows = engine.scan(
+        lambda i, unused: i + 1, pt.arange(3), non_sequences=[c := pt.dvector("c")], return_updates=False
+    )
+    np.testing.assert_array_equal(function([c], rows)(np.ones(2)), [1, 2, 3])
+    m, t = pt.dmatrix("m"), pt.dmatrix("t")
+    np.testing.assert_array_equal(
+        function([m, t], engine.gradient.pushforward(m + 1, m, t))(*np.ones((2, 1, 1))), [[1]]
+    )
+    with pytest.raises(UnusedInputError, match="input y is not used"):
+        function([x, pt.dscalar("y")], pt.grad(2 * x, x))
+
+
 def test_an_unused_input_is_named_before_a_missing_one():
     x, s = pt.dscalar("x"), pt.dscalar("s")
     with pytest.raises(UnusedInputError, match="input s is not used"):

@@ -1,7 +1,8 @@
 """`config`: PyTensor's flags as far as tests read them, at PyTensor's defaults, which are the engine's too.
 
-`floatX` is the engine's own flag. Dtypes are an exception: they are numpy's, whatever the `cast_policy`. So
-tests of "custom", which is PyTensor's default, and of "numpy+floatX" show the difference.
+The engine's own flags (`OWN`) do what they say. Python numbers have the dtype of what they meet, whatever
+the `cast_policy`: so tests of "custom", which is PyTensor's default, and of "numpy+floatX" show the
+difference.
 """
 
 from __future__ import annotations
@@ -12,21 +13,21 @@ from typing import Any
 
 from missing import Missing
 
+OWN = ("floatX", "cast_policy", "warn_float64")
+"""The flags that the engine has."""
+
 VALUES: dict[str, Any] = {
-    "cast_policy": "custom",
     "cxx": "",
     "device": "cpu",
     "int_division": "int",
     "linker": "numba",
     "mode": "FAST_RUN",
     "profile": False,
-    "warn_float64": "ignore",
 }
 """The values of the flags here; a flag that is changed to another is not covered."""
 
 WITHOUT_EFFECT = frozenset(
     {
-        "cast_policy",
         "compiler_verbose",
         "cycle_detection",
         "exception_verbosity",
@@ -42,7 +43,7 @@ WITHOUT_EFFECT = frozenset(
 
 
 def engine_config() -> Any:
-    """Return the engine's own `config`, which has the flag floatX."""
+    """Return the engine's own `config`, which has the flags of OWN."""
     return import_module("engine.configdefaults").config
 
 
@@ -50,8 +51,8 @@ class Flags:
     """PyTensor's `config`."""
 
     def __getattr__(self, name: str) -> Any:
-        if name == "floatX":
-            return engine_config().floatX
+        if name in OWN:
+            return getattr(engine_config(), name)
         return VALUES[name] if name in VALUES else Missing(f"pytensor.config.{name}")
 
     def change_flags(self, *arguments: Any, **flags: Any) -> Any:
@@ -67,18 +68,18 @@ class _Changed(ContextDecorator):
         self.entered: list[Any] = []
 
     def __enter__(self) -> None:
-        if "floatX" in self.flags:
-            changed = engine_config().change_flags(floatX=self.flags["floatX"])
-            changed.__enter__()
-            self.entered.append(changed)
+        changed = engine_config().change_flags(
+            **{name: self.flags[name] for name in OWN if name in self.flags}
+        )
+        changed.__enter__()
+        self.entered.append(changed)
         for name, value in self.flags.items():
-            if name not in (*WITHOUT_EFFECT, "floatX") and VALUES.get(name, Missing) != value:
+            if name not in (*WITHOUT_EFFECT, *OWN) and VALUES.get(name, Missing) != value:
                 Missing(f"pytensor.config.{name}={value if isinstance(value, str) else '...'}")()
 
     def __exit__(self, *error: object) -> None:
-        """Give floatX its former value; no other flag was changed."""
-        if "floatX" in self.flags:
-            self.entered.pop().__exit__(*error)
+        """Give the engine's flags their former values; no other was changed."""
+        self.entered.pop().__exit__(*error)
 
 
 config = Flags()
