@@ -12,6 +12,7 @@ import os
 import shutil
 import tempfile
 from collections.abc import Iterator
+from itertools import count
 from pathlib import Path
 
 import pytest
@@ -62,14 +63,21 @@ def unreachable_user_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator
         yield home
 
 
+@pytest.fixture(scope="session")
+def cache_directories(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Return the paths of folders, one after the other. `mktemp` would look at all earlier ones each time."""
+    parent = tmp_path_factory.mktemp("caches")
+    return (parent / str(number) for number in count())
+
+
 @pytest.fixture(autouse=True)
 def cache_directory(
-    tmp_path_factory: pytest.TempPathFactory,
-    monkeypatch: pytest.MonkeyPatch,
-    unreachable_user_cache: Path,
+    cache_directories: Iterator[Path], monkeypatch: pytest.MonkeyPatch, unreachable_user_cache: Path
 ) -> Path:
     """Return the cache directory (not made yet) that this test's process and its subprocesses use."""
-    directory = tmp_path_factory.mktemp("cache") / "cachegraph"
+    folder = next(cache_directories)
+    folder.mkdir()
+    directory = folder / "cachegraph"
     monkeypatch.setenv("CACHEGRAPH_DIR", str(directory))
     for name in ("CACHEGRAPH_MODE", "CACHEGRAPH_ON_MISS"):
         monkeypatch.delenv(name, raising=False)
