@@ -58,8 +58,8 @@ def function(
 
     Refuses (TypeError, ValueError) inputs that are no variables, and updates of other types than their
     variables. Raises MissingInputError for a variable without a value, UnusedInputError for an input that
-    comes twice, or that nothing was made of, unless `on_unused_input` is "ignore" or "warn", RuntimeError if an
-    input has a given, NotImplementedError for a `profile`, NullGradientError for an undefined output.
+    comes twice, or that nothing was made of, unless `on_unused_input` is "ignore" or "warn", RuntimeError
+    if an input has a given, NotImplementedError for a `profile`, NullGradientError for an undefined output.
     """
     if profile:
         raise NotImplementedError("Making a function: there are no profiles; use a profiler of Python's")

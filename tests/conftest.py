@@ -39,6 +39,13 @@ def pytest_configure(config: pytest.Config) -> None:
     os.environ["PYTENSOR_FLAGS"] = flags
 
 
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers() -> int:
+    """Return one process more than there are processors: tests wait for servers, and for each other's
+    processes."""
+    return 1 + len(os.sched_getaffinity(0))
+
+
 def pytest_collection_finish() -> None:
     """Take what the modules of tests loaded out of later garbage collections, which many tests make."""
     gc.collect()

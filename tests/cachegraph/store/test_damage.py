@@ -212,6 +212,7 @@ def test_flips_anywhere(sound: dict[str, Path], damaged: Callable[[str], Damaged
         store.is_never_wrong_and_heals()
 
 
+@pytest.mark.slow
 def test_truncation_at_every_class_of_offset(
     sound: dict[str, Path], damaged: Callable[[str], Damaged]
 ) -> None:

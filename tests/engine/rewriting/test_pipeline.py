@@ -291,6 +291,7 @@ def test_rewriting_takes_less_than_half_a_millisecond_a_node(groups):
     assert min(seconds) / len(frozen.nodes) < 0.5e-3
 
 
+@pytest.mark.slow
 def test_a_chain_of_20000_nodes_is_rewritten_without_recursion():
     x = y = pt.dvector("x")
     for _ in range(10000):
