@@ -17,7 +17,7 @@ from cachegraph.named_tuples import NamedTuple
 from engine.graph.apply import Apply
 from engine.graph.op import Op
 from engine.graph.variables import Constant, Variable
-from engine.scalar.arithmetic import Mul, Neg, add, mul, neg
+from engine.scalar.arithmetic import Mul, Neg, TrueDiv, add, mul, neg, true_div
 from engine.scalar.comparison import Where, where
 from engine.scalar.complex_numbers import conj, real
 from engine.scalar.conversion import Cast, second
@@ -346,7 +346,8 @@ class Branch(NamedTuple):
 def split(gradient: Any) -> tuple[list[Branch], Any]:
     """Return the branches that `gradient` flows through, outermost first, and the gradient without them.
 
-    A product flows through the branches of its factors, which may be products.
+    A product flows through the branches of its factors, a quotient through those of its numerator; these may
+    be products and quotients.
     """
     branches: list[Branch] = []
     while gradient is not None:
@@ -358,13 +359,13 @@ def split(gradient: Any) -> tuple[list[Branch], Any]:
     return branches, gradient
 
 
-_NESTED = 3
-"""The depth to which products are searched for branches."""
+_NESTED = 5
+"""The depth to which products and quotients are searched for branches."""
 
 
 def _choice(variable: Any, steps: int = _NESTED) -> tuple[Branch, Any] | None:
-    """Return a branch and the value there if `variable` is 0 elsewhere: a `where`, its opposite, or a product
-    with one."""
+    """Return a branch and the value there if `variable` is 0 elsewhere: a `where`, its opposite, a product
+    with one, or a quotient of one."""
     node = variable.owner
     is_elementwise = node is not None and isinstance(node.op, Elemwise)
     operation = type(node.op.scalar_op) if is_elementwise else None
@@ -373,6 +374,9 @@ def _choice(variable: Any, steps: int = _NESTED) -> tuple[Branch, Any] | None:
     if operation is Neg and steps:
         found = _choice(node.inputs[0], steps - 1)
         return None if found is None else (found[0], apply_elemwise(neg, found[1]))
+    if operation is TrueDiv and steps:
+        found = _choice(node.inputs[0], steps - 1)
+        return None if found is None else (found[0], apply_elemwise(true_div, found[1], node.inputs[1]))
     if operation is not Mul or not steps:
         return None
     for factor, other in (node.inputs, node.inputs[::-1]):

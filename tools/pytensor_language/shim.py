@@ -197,7 +197,7 @@ def engine_name(module: str, name: str) -> Any:
         found = getattr(import_module(place), name, None)
         if isinstance(found, ModuleType) and found.__name__ == f"{place}.{name}":
             return None  # pt.fft is a module, whatever a function in it is called
-        if found is not None and not isinstance(found, ModuleType):
+        if found is not None and found is not Any and not isinstance(found, ModuleType):
             return found
     return None
 

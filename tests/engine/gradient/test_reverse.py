@@ -232,9 +232,11 @@ def test_gradients_for_unneeded_inputs_are_not_built():
         lambda branch, f: branch * 2.0 * f,
         lambda branch, f: (2.0 * (branch * 3.0)) * f,
         lambda branch, f: branch * f + (3.0 * branch) * (f + 1.0),
+        lambda branch, f: (branch * 2.0) / (2.0 + f),
+        lambda branch, f: -((3.0 * branch) / f) * f,
     ],
 )
-def test_a_branch_that_is_not_taken_ends_a_gradient_in_products_and_sums(expression):
+def test_a_branch_that_is_not_taken_ends_a_gradient_in_products_quotients_and_sums(expression):
     x = pt.dvector("x")
     infinite = pt.log1p(-pt.exp(-pt.sqr(x)))  # its derivative at 0 is infinite
     branches = [pt.switch(x > 0, pt.sqrt(x), 0.0) for _ in range(2)]  # one condition, written twice
