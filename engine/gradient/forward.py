@@ -80,7 +80,7 @@ def push_forward(outputs: Sequence[Variable], wrt: Sequence[Variable], tangents:
         if tangent is not None:
             known[variable] = as_derivative(tangent, variable)
     nodes = io_toposort(list(known), outputs)
-    note_uses(v for node in nodes for v in node.inputs if v.owner is None)
+    note_uses(outputs)
     present, asked = set(nodes), set(known)
     for node in nodes:
         given = [known.get(variable) for variable in node.inputs]

@@ -174,7 +174,7 @@ def _gradients(
     disconnected_inputs, return_disconnected = answers
     roots = [v for v, cotangent in cotangents.items() if cotangent is not None or v not in known]
     nodes = io_toposort(set(consider_constant or ()), roots)
-    note_uses(v for node in nodes for v in node.inputs if v.owner is None)
+    note_uses(roots)
     _accumulate(nodes, targets, cotangents, known, consider_constant or ())
     gradients = [cotangents.get(target) for target in targets]
     if any(gradient is None for gradient in gradients):

@@ -68,6 +68,7 @@ class _FrozenVariable(Immutable, Variable):
 
     __slots__ = ()
     name = None
+    _is_noted = True  # no function has them as inputs, so nothing is to be noted
 
     @property
     def tag(self) -> Any:

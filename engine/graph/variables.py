@@ -133,9 +133,15 @@ class Constant(Variable):
 
 def note_uses(variables: Iterable[Variable]) -> None:
     """Note that something was made of `variables` that may need no value of theirs: a gradient, a loop, a
-    shape of known lengths. A function may have them as inputs, whether its graph needs them or not."""
-    for variable in variables:
-        variable._is_noted = True
+    shape of known lengths. A function may have what they are computed from as inputs, whether its graph needs
+    these or not."""
+    waiting = list(variables)
+    while waiting:
+        variable = waiting.pop()
+        if not hasattr(variable, "_is_noted"):
+            variable._is_noted = True
+            if variable.owner is not None:
+                waiting += variable.owner.inputs
 
 
 def has_noted_use(variable: Variable) -> bool:

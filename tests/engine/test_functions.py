@@ -736,11 +736,13 @@ def test_an_input_of_which_no_value_is_needed_is_not_refused():
     assert function([x], pt.grad(2 * x, x))(5.0) == 2
     assert function([a, b], pt.grad(a * b, a))(5.0, 7.0) == 7
     np.testing.assert_array_equal(function([v], pt.zeros(v.shape))(np.ones(3)), np.zeros(3))
+    squared = pt.specify_shape(m := pt.dmatrix("m"), (2, 2)) ** 2
+    np.testing.assert_array_equal(function([m], squared.shape)(np.ones((2, 2))), [2, 2])
     rows = engine.scan(
         lambda i, unused: i + 1, pt.arange(3), non_sequences=[c := pt.dvector("c")], return_updates=False
     )
     np.testing.assert_array_equal(function([c], rows)(np.ones(2)), [1, 2, 3])
-    m, t = pt.dmatrix("m"), pt.dmatrix("t")
+    t = pt.dmatrix("t")
     np.testing.assert_array_equal(
         function([m, t], engine.gradient.pushforward(m + 1, m, t))(*np.ones((2, 1, 1))), [[1]]
     )

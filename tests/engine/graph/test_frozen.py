@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import engine
 import engine.tensor as pt
 from engine import function
 from engine.errors import MissingInputError
@@ -509,3 +510,16 @@ def test_a_function_tells_zero_from_negative_zero(mode):
     x = pt.dscalar("x")
     compiled = function([x], [x / 0.0, x / -0.0], mode=mode)
     assert [float(value) for value in compiled(1.0)] == [math.inf, -math.inf]
+
+
+def test_shapes_gradients_and_loops_are_made_of_frozen_variables():
+    x = pt.dmatrix("x", shape=(2, 3))
+    frozen = FrozenFunctionGraph.from_io([x], [pt.exp(x)])
+    (given,), (found,) = frozen.inputs, frozen.outputs
+    assert [length.data for length in pt.shape_tuple(found)] == [2, 3]
+    assert engine.grad(pt.sum(found), given).type == x.type
+    assert engine.gradient.pushforward(found, given, given).type == x.type
+    assert (
+        engine.scan(lambda row, unused: row, found, non_sequences=[given], return_updates=False).type
+        == x.type
+    )
