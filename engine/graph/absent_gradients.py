@@ -16,7 +16,7 @@ class DisconnectedType(Type):
     def filter(self, value: Any, strict: bool = False, allow_downcast: bool | None = None) -> NoReturn:
         raise TypeError(f"Using {value!r} as a value of {self}: it has none; it stands for no dependence")
 
-    def filter_variable(self, variable: Any, allow_convert: bool = False) -> NoReturn:
+    def filter_variable(self, variable: Any, allow_convert: bool = True) -> NoReturn:
         raise AssertionError(
             f"Using {variable!r} as a variable of DisconnectedType: it has no values; it stands for no "
             "dependence"
@@ -34,7 +34,7 @@ class NullType(Type):
     def filter(self, value: Any, strict: bool = False, allow_downcast: bool | None = None) -> NoReturn:
         raise TypeError(f"Using {value!r} as a value of {self}: it has none; {self.why_null}")
 
-    def filter_variable(self, variable: Any, allow_convert: bool = False) -> NoReturn:
+    def filter_variable(self, variable: Any, allow_convert: bool = True) -> NoReturn:
         raise TypeError(f"Using {variable!r} as a variable of {self}: it has no values; {self.why_null}")
 
 

@@ -211,7 +211,7 @@ class EditableGraph(GraphTables):
             both = var.type.intersection(new_var.type)
             if both is not None:
                 self.journal.do(Narrow(new_var, both, reason))
-        return var.type.filter_variable(new_var)
+        return var.type.filter_variable(new_var, allow_convert=False)
 
     @all_or_nothing
     def replace_all(

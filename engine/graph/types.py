@@ -63,10 +63,10 @@ class Type(ByProps):
             raise NotImplementedError(f"{type(self).__name__} must implement convert_variable()")
         return None
 
-    def filter_variable(self, variable: Any, allow_convert: bool = False) -> Variable:
+    def filter_variable(self, variable: Any, allow_convert: bool = True) -> Variable:
         """Return `variable` as a variable of this type; refuse (TypeError) one that may hold other values.
 
-        With `allow_convert` it is converted if that is possible.
+        With `allow_convert`, which is PyTensor's default, it is converted if that is possible.
         """
         if isinstance(variable, Variable):
             found = self.convert_variable(variable) if allow_convert else None

@@ -94,11 +94,11 @@ class RandomGeneratorType(RandomType):
             return False
         return True
 
-    def filter_variable(self, variable: Any) -> Variable:
+    def filter_variable(self, variable: Any, allow_convert: bool = True) -> Variable:
         """Return `variable`, or a constant of a generator; refuse (TypeError) anything else."""
         if isinstance(variable, np.random.Generator):
             return self.make_constant(variable)
-        return super().filter_variable(variable)
+        return super().filter_variable(variable, allow_convert)
 
     def to_array(self, value: Any) -> np.ndarray[Any, Any]:
         """Return the state of a generator as a vector."""

@@ -180,7 +180,7 @@ class TensorType(Type):
         """Return True if two arrays may share memory; False for anything else."""
         return isinstance(a, np.ndarray) and isinstance(b, np.ndarray) and np.may_share_memory(a, b)
 
-    def filter_variable(self, variable: Any, allow_convert: bool = False) -> Any:
+    def filter_variable(self, variable: Any, allow_convert: bool = True) -> Any:
         """Return `variable` as a variable of this type; values become constants.
 
         Raises TypeError for a variable whose values may not fit; with `allow_convert` its lengths are

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import pickle
 import signal
 import subprocess
@@ -185,6 +186,7 @@ def _interrupted_before(instruction: int, call: Any) -> bool:
                 raise _Interrupt
         return trace
 
+    gc.disable()  # Python ignores what is raised while it collects
     sys.settrace(trace)
     try:
         call()
@@ -192,6 +194,7 @@ def _interrupted_before(instruction: int, call: Any) -> bool:
         return True
     finally:
         sys.settrace(None)
+        gc.enable()
     return False
 
 

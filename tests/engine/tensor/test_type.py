@@ -5,7 +5,9 @@ import pickle
 import numpy as np
 import pytest
 
+import engine
 import engine.tensor as pt
+from engine.compile.builders import OpFromGraph
 from engine.tensor import TensorType, constant, dvector, is_data, tensor_type
 from tests.engine.special_values import DTYPES
 
@@ -149,7 +151,9 @@ def test_a_variable_of_a_more_specific_type_may_be_used():
     variable = tensor_type("float64", (2,))("x")
     assert dvector().type.filter_variable(variable) is variable
     with pytest.raises(TypeError, match="convert it first"):
-        variable.type.filter_variable(dvector())
+        variable.type.filter_variable(dvector(), allow_convert=False)
+    with pytest.raises(TypeError, match="convert it first"):
+        variable.type.filter_variable(TensorType("float64", (3,))())
 
 
 @pytest.mark.parametrize("dtype", ["longdouble", "object", "nothing"])
@@ -205,9 +209,23 @@ def test_a_variable_is_converted_to_the_lengths_of_both_types():
     assert known.convert_variable(variable).type == known
     assert known.convert_variable(TensorType("float64", (None, 3))()).type.shape == (1, 3)
     assert known.convert_variable(TensorType("float64", (2, None))()) is None
-    assert known.filter_variable(variable, allow_convert=True).type == known
+    assert known.filter_variable(variable).type == known
     with pytest.raises(TypeError, match="convert it first"):
-        known.filter_variable(variable)
+        known.filter_variable(variable, allow_convert=False)
+
+
+def test_the_lengths_of_a_variable_of_a_wider_type_are_checked_when_a_function_runs():
+    x, wide = TensorType("float64", (2, None))("x"), TensorType("float64", (None, None))("wide")
+    inner = OpFromGraph([x], [x * 2])
+    found = [
+        engine.function([wide], inner(wide)),
+        engine.function([wide], x + 1, givens={x: wide}),
+        engine.function([wide], engine.graph.clone_replace(x - 1, {x: wide})),
+    ]
+    assert [f(np.ones((2, 3))).shape for f in found] == [(2, 3)] * 3
+    for f in found:
+        with pytest.raises(AssertionError, match="SpecifyShape"):
+            f(np.ones((3, 2)))
 
 
 def test_types_of_one_class_broadcast_alike():
