@@ -42,15 +42,15 @@ class Config:
             raise ValueError(f"Setting {name} to {value!r}: it must be one of {', '.join(CHOICES[name])}")
         super().__setattr__(name, value)
 
-    def change_flags(self, **flags: Any) -> ContextDecorator:
+    def change_flags(self, **flags: Any) -> FlagContext:
         """Return a context, which is a decorator too, in which flags have other values."""
         for name in flags:
             if name not in CHOICES:
                 raise AttributeError(f"Changing the flag {name}: config has {', '.join(CHOICES)} only")
-        return _FlagContext(self, flags)
+        return FlagContext(self, flags)
 
 
-class _FlagContext(ContextDecorator):
+class FlagContext(ContextDecorator):
     """A context, which can be entered again, in which flags have other values."""
 
     def __init__(self, config: Config, flags: dict[str, Any]) -> None:

@@ -1,5 +1,7 @@
 """Functions, their arguments and modes, under PyTensor's path."""
 
+from typing import Any
+
 from engine.compiling.arguments import In, Out
 from engine.compiling.executable import Function
 from engine.compiling.mode import Mode, get_default_mode, get_mode
@@ -7,6 +9,7 @@ from engine.errors import UnusedInputError
 from engine.from_function import wrap_py
 from engine.functions import function
 from engine.graph.features.destroy import Supervisor
+from engine.paths import find
 from engine.shared_variables import shared
 
 __all__ = [
@@ -22,3 +25,7 @@ __all__ = [
     "shared",
     "wrap_py",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    return find(__name__, name)

@@ -3,6 +3,8 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from engine.paths import find
+
 if TYPE_CHECKING:
     from engine.graph.apply import Apply
     from engine.graph.dot import to_dot
@@ -136,6 +138,6 @@ _MODULE_OF |= dict.fromkeys(["vectorize_graph", "vectorize_node"], "engine.tenso
 
 def __getattr__(name: str) -> Any:
     if name not in _MODULE_OF:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        return find(__name__, name)
     found = globals()[name] = getattr(import_module(_MODULE_OF[name]), name)
     return found

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 from functools import lru_cache
 from types import MemberDescriptorType
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from engine.errors import NullGradientError
 from engine.graph.apply import Apply
@@ -181,3 +181,12 @@ def _slots(cls: type) -> tuple[tuple[str, MemberDescriptorType], ...]:
 def as_type(item: Any) -> Any:
     """Return `item` if it is a type, or the type of the variables that it makes."""
     return item if isinstance(item, Type) else item().type
+
+
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> Any:
+        """Return what PyTensor has in its module of this path, and the engine in another."""
+        from engine.paths import find
+
+        return find(__name__, name)

@@ -20,6 +20,7 @@ class Variable:
     """
 
     __slots__ = ("__weakref__", "_auto_name", "_is_noted", "_tag", "index", "name", "owner", "type")
+    _is_noted: bool
     __count__: ClassVar[Iterator[int]] = count()
     """The numbers of automatic names."""
 

@@ -135,7 +135,8 @@ def _evaluate(node: Apply, values: dict[Variable, Any]) -> Sequence[Any]:
     assert isinstance(op, ScalarOp)
     dtypes, _ = op.signature(tuple([dtype_of(variable) for variable in node.inputs]))
     found = [value_of(variable, values) for variable in node.inputs]
-    results = op.impl(*[value.astype(dtype, copy=False) for value, dtype in zip(found, dtypes, strict=True)])
+    arrays = [value.astype(dtype, copy=False) for value, dtype in zip(found, dtypes, strict=True)]
+    results = op.on_arrays(*arrays)
     return results if len(node.outputs) > 1 else [results]
 
 

@@ -233,6 +233,6 @@ def _solve(slopes: Any, weights: Any) -> Any:
     """Return the solution y of slopes^T y = weights."""
     if slopes.type.ndim == 0:
         return weights / slopes
-    from engine.tensor.linalg.solvers import solve  # few models need it
+    from engine.tensor.linalg.equations import solve  # few models need it
 
     return solve(slopes.T, weights)

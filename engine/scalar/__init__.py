@@ -1,8 +1,10 @@
 """Scalar operations: the common vocabulary of elementwise operations, fused loops and kernels."""
 
 import sys
+from typing import Any
 
 from engine.errors import ComplexError
+from engine.paths import find
 from engine.scalar import type as variables
 from engine.scalar.arithmetic import (
     abs,
@@ -251,8 +253,6 @@ __all__ = [
 variables.operations = sys.modules[__name__]
 
 
-def __getattr__(name: str) -> ScalarType:
-    """Return the type of one number of the dtype `name`: `engine.scalar.float64`."""
-    if name not in DTYPES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return scalar_type(name)
+def __getattr__(name: str) -> Any:
+    """Return the type of one number of the dtype `name`, as `engine.scalar.float64`, or an Op's class."""
+    return scalar_type(name) if name in DTYPES else find(__name__, name)

@@ -15,9 +15,11 @@ from engine.errors import ComplexError
 from engine.graph.apply import Apply
 from engine.graph.op import Op
 from engine.graph.variables import Variable
+from engine.scalar.number_ops import computed_by_numbers
 from engine.scalar.promotion import COMPLEX, NoRule, Signature, weak_dtype
 from engine.scalar.type import ScalarType, scalar_type
 
+_ANY_NUMBER = -1
 ApplyScalarOp = Callable[..., Any]
 """`apply(scalar_op, *arguments)` applies the operation to scalar or tensor variables and Python numbers."""
 
@@ -28,6 +30,10 @@ class ScalarOp(Op):
     `name` identifies it in kernels (by default the class name), `rule` is its type rule, a function of
     `engine.scalar.promotion`, and `_impl` computes it on arrays of exactly these dtypes. `ufunc` is
     a numpy function that does so; an Op without one overrides `_impl`.
+
+    A user's class may follow PyTensor's protocol instead, without a rule: `impl` computes numbers of numbers,
+    `output_types_preference` or `make_node` tells the types of results, and `pullback`, or an older `L_op` or
+    `grad`, gives gradients of numbers. It then takes any number of arguments unless `nin` says how many.
     """
 
     __props__: tuple[str, ...] = ()
@@ -42,11 +48,25 @@ class ScalarOp(Op):
     """
     rule: ClassVar[staticmethod[[tuple[str, ...]], Signature]]
     ufunc: ClassVar[Any] = None
+    is_of_numbers: ClassVar[bool] = False
+    """True for users' classes that follow PyTensor's protocol (number_ops.py)."""
+    output_types_preference: Any = None
+
+    def __init__(self, output_types_preference: Any = None, name: str | None = None) -> None:
+        if output_types_preference is not None:
+            self.output_types_preference = output_types_preference
+        if name is not None:
+            self.name = name
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
-        if not hasattr(cls, "name"):
+        is_of_engine = cls.__module__.partition(".")[0] == "engine"
+        has_rule = hasattr(cls, "rule") or cls._signature is not ScalarOp._signature
+        cls.is_of_numbers = not is_of_engine and not has_rule
+        if not hasattr(cls, "name") or (cls.is_of_numbers and "name" not in vars(cls)):
             cls.name = cls.__name__.lower()
+        if cls.is_of_numbers and next(base for base in cls.__mro__ if "nin" in vars(base)) is ScalarOp:
+            cls.nin = _ANY_NUMBER
 
     def signature(self, dtypes: tuple[str, ...]) -> Signature:
         """Return the dtypes that arguments of `dtypes` are cast to, and the result's dtype.
@@ -56,11 +76,38 @@ class ScalarOp(Op):
         return _signature(self, dtypes)
 
     def _signature(self, dtypes: tuple[str, ...]) -> Signature:
-        return type(self).rule(dtypes)
+        if not self.is_of_numbers:
+            return type(self).rule(dtypes)
+        node = self.node_of(dtypes)
+        return tuple([variable.type.dtype for variable in node.inputs]), node.outputs[0].type.dtype
+
+    def node_of(self, dtypes: tuple[str, ...]) -> Apply:
+        """Return this Op applied to new variables of `dtypes`."""
+        return self.make_node(*[scalar_type(dtype).make_variable() for dtype in dtypes])
 
     def result_dtypes(self, dtypes: tuple[str, ...]) -> tuple[str, ...]:
         """Return the dtypes of the `nout` results for arguments of `dtypes`."""
+        if self.is_of_numbers:
+            return tuple([variable.type.dtype for variable in self.node_of(dtypes).outputs])
         return (self.signature(dtypes)[1],)
+
+    def output_types(self, types: Sequence[ScalarType]) -> Sequence[ScalarType]:
+        """Return the types of the results for arguments of `types`: those of the type rule, or those that a
+        user's `output_types_preference` gives."""
+        if not self.is_of_numbers:
+            return [scalar_type(dtype) for dtype in self.result_dtypes(tuple([type.dtype for type in types]))]
+        if self.output_types_preference is None:
+            raise NotImplementedError(
+                f"Applying {self}: it has neither a rule nor an output_types_preference; give it one"
+            )
+        found: Sequence[ScalarType] = self.output_types_preference(*types)
+        return found
+
+    def on_arrays(self, *arrays: Any) -> Any:
+        """Return `impl` of each element of `arrays`, which were cast already."""
+        if self.is_of_numbers:
+            return computed_by_numbers(self, arrays)
+        return self.impl(*arrays)
 
     def impl(self, *arrays: Any) -> Any:
         """Return the operation on arrays or numpy scalars that were cast already, without numpy warnings."""
@@ -99,6 +146,10 @@ class ScalarOp(Op):
     def make_node(self, *inputs: Any) -> Apply:
         """Return the node on scalar variables. Python numbers take the dtype of the other inputs."""
         variables = as_scalars(inputs)
+        if self.is_of_numbers:
+            _check_count(self, len(variables))
+            types = self.output_types([variable.type for variable in variables])
+            return Apply(self, variables, [type.make_variable() for type in types])
         dtype = self.signature(tuple([variable.type.dtype for variable in variables]))[1]
         return Apply(self, variables, [scalar_type(dtype).make_variable()])
 
@@ -108,10 +159,26 @@ class ScalarOp(Op):
         output_storage[0][0] = np.dtype(dtype).type(self.impl(*values))
 
 
+class UnaryScalarOp(ScalarOp):
+    """An operation from one number to one: a base class for users."""
+
+    nin = 1
+
+
+class BinaryScalarOp(ScalarOp):
+    """An operation from two numbers to one: a base class for users."""
+
+    nin = 2
+
+
+def _check_count(op: ScalarOp, count: int) -> None:
+    if op.nin not in (count, _ANY_NUMBER):
+        raise TypeError(f"Applying {op}: it takes {op.nin} arguments, {count} were given")
+
+
 @lru_cache(maxsize=4096)
 def _signature(op: ScalarOp, dtypes: tuple[str, ...]) -> Signature:
-    if len(dtypes) != op.nin:
-        raise TypeError(f"Applying {op}: it takes {op.nin} arguments, {len(dtypes)} were given")
+    _check_count(op, len(dtypes))
     try:
         return op._signature(dtypes)
     except NoRule as reason:

@@ -2,7 +2,9 @@
 
 import sys
 from types import ModuleType
+from typing import Any
 
+from engine.paths import find
 from engine.scanning.arguments import until
 from engine.scanning.construction import foldl, foldr, map, reduce, scan
 
@@ -13,6 +15,10 @@ class CallableModule(ModuleType):
     """A module that can be called as the function `scan`."""
 
     __call__ = staticmethod(scan)
+
+
+def __getattr__(name: str) -> Any:
+    return find(__name__, name)
 
 
 sys.modules[__name__].__class__ = CallableModule

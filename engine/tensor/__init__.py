@@ -2,6 +2,7 @@
 
 import sys
 from importlib import import_module
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from engine.tensor import indexing, optimize, subtensor, variable
@@ -508,6 +509,18 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     found = import_module(module)
     return found if name in MODULES else getattr(found, name)
+
+
+class _Package(ModuleType):
+    """This package. Importing a module of PyTensor's that has the name of a function hides no function."""
+
+    def __setattr__(self, name: str, value: object) -> None:
+        if not (name in _ALSO_MODULES and isinstance(value, ModuleType)):
+            super().__setattr__(name, value)
+
+
+_ALSO_MODULES = ("einsum", "pad", "reshape", "sort")
+sys.modules[__name__].__class__ = _Package
 
 
 def __dir__() -> list[str]:

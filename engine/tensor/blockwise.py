@@ -8,7 +8,7 @@ PyTensor's.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -273,3 +273,12 @@ def _core_of(value: Any, ndim: int) -> Any:
         raise ValueError(f"Input {value} has less dimensions than its signature, which has {ndim}")
     shape = value.type.shape[value.type.ndim - ndim :]
     return tensor_type(value.type.dtype, shape).make_variable(value.name)
+
+
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> Any:
+        """Return what PyTensor has in its module of this path, and the engine in another."""
+        from engine.paths import find
+
+        return find(__name__, name)

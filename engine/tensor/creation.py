@@ -255,8 +255,8 @@ def _range_dtype(given: Sequence[Any], bounds: Sequence[Any]) -> str:
 
 
 def _numpy_range_dtype(given: Sequence[Any], dtypes: Sequence[str]) -> str:
-    arrays = [np.array(value, dtype) for value, dtype in zip((0, 1, 1), dtypes, strict=True)]
-    found = np.arange(*arrays).dtype.name
+    first, last, by = (np.array(value, dtype) for value, dtype in zip((0, 1, 1), dtypes, strict=True))
+    found = np.arange(first, last, by).dtype.name  # type: ignore[call-overload]
     asked = [dtype for value, dtype in zip(given, dtypes, strict=True) if type(value) is not float]
     return config.floatX if found == "float64" and "float64" not in asked else found
 

@@ -21,6 +21,7 @@ from engine.scalar.arithmetic import Mul, Neg, TrueDiv, add, mul, neg, true_div
 from engine.scalar.comparison import Where, where
 from engine.scalar.complex_numbers import conj, real
 from engine.scalar.conversion import Cast, second
+from engine.scalar.number_ops import derivative_by_numbers
 from engine.scalar.op import ScalarOp
 from engine.scalar.promotion import COMPLEX, INEXACT
 from engine.tensor.axes import numbers_of
@@ -71,8 +72,8 @@ class Elemwise(Op):
         shape = broadcast_lengths(str(self), types, [value.shape for value in inputs])
         arguments, _ = self.scalar_op.signature(tuple([type.dtype for type in types]))
         cast = [value.astype(to, copy=False) for value, to in zip(inputs, arguments, strict=True)]
-        found = self.scalar_op.impl(*cast)
-        results = (found,) if self.scalar_op.nout == 1 else found
+        found = self.scalar_op.on_arrays(*cast)
+        results = (found,) if len(node.outputs) == 1 else found
         for storage, output, result in zip(output_storage, node.outputs, results, strict=True):
             storage[0] = np.array(np.broadcast_to(np.asarray(result), shape), output.type.dtype, order="C")
 
@@ -89,6 +90,8 @@ class Elemwise(Op):
         """Return the result of `pullback`, with None for inputs that are not `wanted`."""
         if all(c is None or o.type.dtype not in INEXACT for c, o in zip(cotangents, outputs, strict=True)):
             return [None] * len(inputs)
+        if self.scalar_op.is_of_numbers:
+            return self._pulled_back_by_numbers(inputs, outputs, cotangents, wanted)
         branches, gradient = split(cotangents[0])
         # The derivative of a complex function multiplies the conjugate of a cotangent.
         turns = outputs[0].type.dtype in COMPLEX and self.scalar_op.is_holomorphic
@@ -98,8 +101,19 @@ class Elemwise(Op):
         found = [conjugate(g) if turns and g is not None else g for g in found]
         return [_fit(within(branches, g), i, outputs[0]) for g, i in zip(found, inputs, strict=True)]
 
+    def _pulled_back_by_numbers(
+        self,
+        inputs: Sequence[Any],
+        outputs: Sequence[Any],
+        cotangents: Sequence[Any],
+        wanted: Sequence[bool] | None,
+    ) -> list[Any]:
+        found = derivative_by_numbers(self.scalar_op, inputs, outputs, cotangents, apply_elemwise, wanted)
+        repeated = [None if each is None else apply_elemwise(second, outputs[0], each) for each in found]
+        return [_fit(each, variable, outputs[0]) for each, variable in zip(repeated, inputs, strict=True)]
+
     def pushforward(self, inputs: Sequence[Any], outputs: Sequence[Any], tangents: Sequence[Any]) -> Any:
-        if len(outputs) != 1:
+        if len(outputs) != 1 or self.scalar_op.is_of_numbers:
             return NotImplemented
         terms = [
             self.scalar_op.partial(index, inputs, outputs[0], tangent, apply_elemwise)
@@ -424,3 +438,12 @@ def _is_zero(variable: Variable, beside: Variable) -> bool:
     if variable.data.size == 1:
         return bool(variable.data.item() == 0)
     return is_alike and not is_data(variable) and not np.any(variable.data)
+
+
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> Any:
+        """Return what PyTensor has in its module of this path, and the engine in another."""
+        from engine.paths import find
+
+        return find(__name__, name)

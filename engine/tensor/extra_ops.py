@@ -1,10 +1,9 @@
 """Names of engine.tensor, under PyTensor's path."""
 
-from importlib import import_module
 from typing import Any
+
+from engine.paths import find
 
 
 def __getattr__(name: str) -> Any:
-    if name.startswith("_"):
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module("engine.tensor"), name)
+    return find(__name__, name)

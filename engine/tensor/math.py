@@ -161,3 +161,12 @@ def _logaddexp_of_two(x: Any, y: Any) -> Any:
     largest = switch(is_first, x, y)
     shift = switch(isinf(largest), 0.0, largest)
     return add(largest, softplus(sub(switch(is_first, y, x), shift)))
+
+
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> Any:
+        """Return what PyTensor has in its module of this path, and the engine in another."""
+        from engine.paths import find
+
+        return find(__name__, name)

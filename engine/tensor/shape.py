@@ -375,3 +375,12 @@ def expand_dims(x: Any, axis: Any) -> TensorVariable:
     ndim = x.type.ndim + len(given)
     new, kept = axes_of(doing, given, ndim), iter(range(x.type.ndim))
     return dimshuffle(x, ["x" if a in new else next(kept) for a in range(ndim)])
+
+
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> Any:
+        """Return what PyTensor has in its module of this path, and the engine in another."""
+        from engine.paths import find
+
+        return find(__name__, name)

@@ -6,6 +6,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import engine.scalar.special as scalar
+from engine.paths import find
 from engine.tensor.elemwise import elemwise
 from engine.tensor.math import add, gamma, gammaln, logaddexp, logit, sub
 
@@ -43,6 +44,4 @@ def betaln(a: Any, b: Any) -> TensorVariable:
 
 
 def __getattr__(name: str) -> Any:
-    if name not in __all__:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module("engine.inner.special"), name)
+    return getattr(import_module("engine.inner.special"), name) if name in __all__ else find(__name__, name)

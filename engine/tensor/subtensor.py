@@ -8,7 +8,7 @@ computes every other index (decision 0138).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -354,3 +354,12 @@ def _summed_to(gradient: Any, y: Any) -> Any:
         gradient = gradient.sum(tuple(range(extra)))
     axes = unbroadcast_axes(y.type, gradient.type)
     return gradient.sum(axes, keepdims=True) if axes else gradient
+
+
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> Any:
+        """Return what PyTensor has in its module of this path, and the engine in another."""
+        from engine.paths import find
+
+        return find(__name__, name)

@@ -11,7 +11,7 @@ import warnings
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from types import FrameType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from xxhash import xxh3_128_hexdigest
@@ -333,3 +333,12 @@ def _describe(value: Any) -> str:
         return f"an array of dtype {value.dtype} and shape {value.shape}"
     text = repr(value)
     return f"{text if len(text) <= 60 else text[:57] + '...'} ({type(value).__name__})"
+
+
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> Any:
+        """Return what PyTensor has in its module of this path, and the engine in another."""
+        from engine.paths import find
+
+        return find(__name__, name)

@@ -27,11 +27,11 @@ from engine.graph.variables import Variable
 from engine.tensor.linalg.control import SolveDiscreteLyapunov
 from engine.tensor.linalg.eigen import Eigh
 from engine.tensor.linalg.elimination import LU
+from engine.tensor.linalg.equations import MatrixInverse
 from engine.tensor.linalg.factorizations import Cholesky
 from engine.tensor.linalg.orthogonal import QR
 from engine.tensor.linalg.schur_forms import QZ, Schur
 from engine.tensor.linalg.singular_values import SVD, MatrixPinv
-from engine.tensor.linalg.solvers import MatrixInverse
 
 
 def _place_from_end(variable: Variable) -> int:

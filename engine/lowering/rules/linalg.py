@@ -17,8 +17,8 @@ from engine.lowering.lower import Lowering, dtype
 from engine.lowering.op_rule import OpRule, Rules
 from engine.lowering.steps import Check, Value
 from engine.runtime.registers import ADDRESS_OF_DETAILS
+from engine.tensor.linalg.equations import Solve, SolveTriangular
 from engine.tensor.linalg.factorizations import Cholesky, SLogDet
-from engine.tensor.linalg.solvers import Solve, SolveTriangular
 from engine.tensor.products import Dot
 
 

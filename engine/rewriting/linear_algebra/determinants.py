@@ -36,11 +36,11 @@ from engine.tensor.conversion import as_tensor_variable
 from engine.tensor.creation import alloc, arange
 from engine.tensor.elemwise import Elemwise, cast
 from engine.tensor.linalg.elimination import LU, LUFactor
+from engine.tensor.linalg.equations import MatrixInverse
 from engine.tensor.linalg.factorizations import Cholesky, Det, SLogDet, det, slogdet
 from engine.tensor.linalg.matrices import BlockDiagonal, KroneckerProduct
 from engine.tensor.linalg.orthogonal import QR
 from engine.tensor.linalg.singular_values import SVD
-from engine.tensor.linalg.solvers import MatrixInverse
 from engine.tensor.math import abs as absolute
 from engine.tensor.math import add, eq, ge, log, mul, neg, reciprocal, sign, sqr, switch
 from engine.tensor.math import pow as power

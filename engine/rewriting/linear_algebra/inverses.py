@@ -20,10 +20,10 @@ from engine.rewriting.linear_algebra.core_rewriter import (
 )
 from engine.rewriting.rewriters import node_rewriter
 from engine.tensor.elemwise import DimShuffle
+from engine.tensor.linalg.equations import MatrixInverse, inv, solve
 from engine.tensor.linalg.factorizations import Cholesky
 from engine.tensor.linalg.matrices import BlockDiagonal, KroneckerProduct, block_diag, kron
 from engine.tensor.linalg.singular_values import MatrixPinv
-from engine.tensor.linalg.solvers import MatrixInverse, inv, solve
 from engine.tensor.matching import tensor_type_of
 from engine.tensor.math import abs as absolute
 from engine.tensor.math import le, mul, reciprocal, switch

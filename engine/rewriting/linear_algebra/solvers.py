@@ -22,9 +22,7 @@ from engine.tensor.blockwise import batched
 from engine.tensor.elemwise import apply_elemwise, dimshuffle
 from engine.tensor.joining import concatenate
 from engine.tensor.linalg.control import SolveSylvester
-from engine.tensor.linalg.factorizations import Cholesky, cholesky
-from engine.tensor.linalg.matrices import BlockDiagonal, block_diag
-from engine.tensor.linalg.solvers import (
+from engine.tensor.linalg.equations import (
     CholeskySolve,
     MatrixInverse,
     Solve,
@@ -33,6 +31,8 @@ from engine.tensor.linalg.solvers import (
     cho_solve,
     solve,
 )
+from engine.tensor.linalg.factorizations import Cholesky, cholesky
+from engine.tensor.linalg.matrices import BlockDiagonal, block_diag
 from engine.tensor.matching import tensor_type_of
 from engine.tensor.math import add, sqr, true_div
 from engine.tensor.products import matmul

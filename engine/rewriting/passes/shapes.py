@@ -40,8 +40,8 @@ from engine.tensor.elemwise import cast
 from engine.tensor.index_entries import FULL, INTEGER, parts_of
 from engine.tensor.joining import Join
 from engine.tensor.linalg.callback_op import SMALLER, CallbackOp
+from engine.tensor.linalg.equations import Solve, SolveTriangular
 from engine.tensor.linalg.factorizations import Cholesky
-from engine.tensor.linalg.solvers import Solve, SolveTriangular
 from engine.tensor.matching import scalar_value, tensor_type_of
 from engine.tensor.products import Dot
 from engine.tensor.reduction import Reduction

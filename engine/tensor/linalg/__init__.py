@@ -29,6 +29,18 @@ if TYPE_CHECKING:
         lu_solve,
         pivot_to_permutation,
     )
+    from engine.tensor.linalg.equations import (
+        CholeskySolve,
+        MatrixInverse,
+        Solve,
+        SolveBase,
+        SolveTriangular,
+        cho_solve,
+        inv,
+        matrix_inverse,
+        solve,
+        solve_triangular,
+    )
     from engine.tensor.linalg.exponential import Expm, expm
     from engine.tensor.linalg.factorizations import Cholesky, Det, SLogDet, cholesky, det, slogdet
     from engine.tensor.linalg.least_squares import Lstsq, TensorInv, lstsq, tensorinv, tensorsolve
@@ -53,18 +65,6 @@ if TYPE_CHECKING:
         pinv,
         svd,
         svdvals,
-    )
-    from engine.tensor.linalg.solvers import (
-        CholeskySolve,
-        MatrixInverse,
-        Solve,
-        SolveBase,
-        SolveTriangular,
-        cho_solve,
-        inv,
-        matrix_inverse,
-        solve,
-        solve_triangular,
     )
 
 __all__ = [
@@ -154,7 +154,7 @@ _NAMES = {
     "orthogonal": "QR qr",
     "schur_forms": "QZ Schur ordqz qz schur",
     "singular_values": "SVD MatrixPinv MatrixPinvOfLarge matrix_rank pinv svd svdvals",
-    "solvers": (
+    "equations": (
         "CholeskySolve MatrixInverse Solve SolveBase SolveTriangular cho_solve inv matrix_inverse "
         "solve solve_triangular"
     ),

@@ -10,8 +10,8 @@ import numpy as np
 
 from engine.graph.apply import Apply
 from engine.tensor.creation import zeros_like
+from engine.tensor.linalg.equations import as_inexact
 from engine.tensor.linalg.matrix_op import MatrixOp
-from engine.tensor.linalg.solvers import as_inexact
 from engine.tensor.signature import lengths_by_name, parsed
 from engine.tensor.type import tensor_type
 

@@ -14,7 +14,7 @@ import numpy as np
 from engine.tensor.blockwise import batched
 from engine.tensor.conversion import as_tensor_variable
 from engine.tensor.linalg.callback_op import Arrays, CallbackOp
-from engine.tensor.linalg.solvers import Solve, adjoint
+from engine.tensor.linalg.equations import Solve, adjoint
 
 if TYPE_CHECKING:
     from engine.tensor.variable import TensorVariable

@@ -16,7 +16,7 @@ import numpy as np
 from engine.tensor.blockwise import batched
 from engine.tensor.diagonals import eye, only_triangle
 from engine.tensor.linalg.callback_op import Arrays, CallbackOp, zeros_for_none
-from engine.tensor.linalg.solvers import complex_of, real_of
+from engine.tensor.linalg.equations import complex_of, real_of
 from engine.tensor.math import switch, true_div
 from engine.tensor.reduction import sum as sum_over
 from engine.tensor.shape import shape_i

@@ -20,7 +20,7 @@ from engine.tensor.blockwise import batched, vectorize
 from engine.tensor.conversion import as_tensor_variable
 from engine.tensor.diagonals import identity_like, tril, triu
 from engine.tensor.linalg.callback_op import Arrays, CallbackOp, zeros_for_none
-from engine.tensor.linalg.solvers import core_ndim_of, real_of, solve_triangular
+from engine.tensor.linalg.equations import core_ndim_of, real_of, solve_triangular
 from engine.tensor.ordering import argsort
 from engine.tensor.type import tensor_type
 

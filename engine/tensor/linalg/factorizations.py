@@ -10,8 +10,7 @@ import numpy as np
 from engine.graph.apply import Apply
 from engine.tensor.blockwise import batched
 from engine.tensor.diagonals import only_triangle
-from engine.tensor.linalg.matrix_op import MatrixOp
-from engine.tensor.linalg.solvers import (
+from engine.tensor.linalg.equations import (
     as_inexact,
     as_square,
     check_square,
@@ -20,6 +19,7 @@ from engine.tensor.linalg.solvers import (
     real_of,
     solve_triangular,
 )
+from engine.tensor.linalg.matrix_op import MatrixOp
 from engine.tensor.math import add, exp, mul
 from engine.tensor.products import dot
 from engine.tensor.replaced_op import ReplacedOp

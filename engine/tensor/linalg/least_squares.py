@@ -12,7 +12,7 @@ from engine.graph.apply import Apply
 from engine.graph.op import Op
 from engine.tensor.conversion import as_tensor_variable
 from engine.tensor.elemwise import cast
-from engine.tensor.linalg.solvers import as_inexact, inv, real_of, solve
+from engine.tensor.linalg.equations import as_inexact, inv, real_of, solve
 from engine.tensor.math import mul, neg
 from engine.tensor.products import dot
 from engine.tensor.rearranging import moveaxis

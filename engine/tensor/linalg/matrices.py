@@ -15,9 +15,9 @@ from engine.tensor.conversion import as_tensor_variable, pad
 from engine.tensor.creation import alloc, zeros
 from engine.tensor.diagonals import eye
 from engine.tensor.elemwise import as_gradient, cast, dimshuffle
+from engine.tensor.linalg.equations import inv
 from engine.tensor.linalg.matrix_op import MatrixOp
 from engine.tensor.linalg.singular_values import svd
-from engine.tensor.linalg.solvers import inv
 from engine.tensor.math import abs as absolute
 from engine.tensor.math import mul, neq, pow, sqr, sqrt
 from engine.tensor.products import matmul

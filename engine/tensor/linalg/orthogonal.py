@@ -11,7 +11,7 @@ from engine.tensor.checks import Assert
 from engine.tensor.diagonals import tril
 from engine.tensor.joining import concatenate
 from engine.tensor.linalg.callback_op import Arrays, CallbackOp, zeros_for_none
-from engine.tensor.linalg.solvers import solve_triangular
+from engine.tensor.linalg.equations import solve_triangular
 from engine.tensor.math import le, minimum
 from engine.tensor.shape import shape_i
 

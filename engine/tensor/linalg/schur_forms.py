@@ -10,7 +10,7 @@ import numpy as np
 from engine.tensor.blockwise import batched
 from engine.tensor.elemwise import cast
 from engine.tensor.linalg.callback_op import CallbackOp
-from engine.tensor.linalg.solvers import as_inexact, complex_of
+from engine.tensor.linalg.equations import as_inexact, complex_of
 
 if TYPE_CHECKING:
     pass

@@ -13,7 +13,7 @@ from engine.tensor.conversion import as_tensor_variable
 from engine.tensor.diagonals import eye, identity_like
 from engine.tensor.elemwise import cast
 from engine.tensor.linalg.callback_op import Arrays, CallbackOp, zeros_for_none
-from engine.tensor.linalg.solvers import as_inexact, real_of
+from engine.tensor.linalg.equations import as_inexact, real_of
 from engine.tensor.math import abs as absolute
 from engine.tensor.math import gt, lt, maximum, mul, sub, switch
 from engine.tensor.reduction import max as largest

@@ -1,0 +1,117 @@
+"""Users' scalar Ops by PyTensor's protocol: `impl` and the gradient are of numbers, and have no type rule.
+
+Their derivative is a graph of numbers, which is made of elements here: each of its operations is applied to
+tensors instead. `op` is a ScalarOp, whose module imports this one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from engine.errors import NullGradientError
+from engine.graph.absent_gradients import DisconnectedType, NullType, disconnected_type
+from engine.graph.traversal import io_toposort
+from engine.graph.variables import Constant, Variable
+from engine.scalar.type import scalar_type
+
+if TYPE_CHECKING:
+    from engine.graph.apply import Apply
+
+_GRADIENTS = ("pullback", "L_op", "grad")
+"""The names of the method that gives gradients: of this release, and older ones."""
+
+
+def computed_by_numbers(op: Any, arrays: Sequence[Any]) -> Any:
+    """Return what the user's `impl`, or `perform`, gives for the numbers of `arrays`, which broadcast: an
+    array, or a tuple for several results."""
+    node = op.node_of(tuple([np.asarray(array).dtype.name for array in arrays]))
+    dtypes = [variable.type.dtype for variable in node.outputs]
+    compute = _performed(op, node) if _is_of_engine(op.impl) else op.impl
+    with np.errstate(all="ignore"):
+        found = np.frompyfunc(compute, len(arrays), len(dtypes))(*arrays)
+    results = found if len(dtypes) > 1 else (found,)
+    cast = tuple([np.asarray(each).astype(dtype) for each, dtype in zip(results, dtypes, strict=True)])
+    return cast if len(dtypes) > 1 else cast[0]
+
+
+def _performed(op: Any, node: Apply) -> Callable[..., Any]:
+    def compute(*numbers: Any) -> Any:
+        cells: list[list[Any]] = [[None] for _ in node.outputs]
+        op.perform(node, numbers, cells)
+        return cells[0][0] if len(cells) == 1 else tuple([cell[0] for cell in cells])
+
+    return compute
+
+
+def _is_of_engine(method: Any) -> bool:
+    return bool(method.__func__.__module__.partition(".")[0] == "engine")
+
+
+def derivative_by_numbers(
+    op: Any,
+    inputs: Sequence[Any],
+    outputs: Sequence[Any],
+    cotangents: Sequence[Any],
+    apply: Callable[..., Any],
+    wanted: Sequence[bool] | None,
+) -> list[Any]:
+    """Return the gradient of each input, made of what `op` gives for numbers; None where none flows. A
+    gradient that depends on nothing is a number.
+
+    Raises NullGradientError if `op` gives none, or none for an input that is `wanted`; ValueError for a wrong
+    number of gradients.
+    """
+    numbers = [scalar_type(variable.type.dtype).make_variable() for variable in inputs]
+    results = op.make_node(*numbers).outputs
+    slopes = [
+        disconnected_type.make_variable() if each is None else scalar_type(each.type.dtype).make_variable()
+        for each in cotangents
+    ]
+    found = _gradients(op, numbers, results, slopes)
+    if len(found) != len(inputs):
+        raise ValueError(
+            f"Pulling back through {op}: it has {len(inputs)} inputs, and gave {len(found)} gradients"
+        )
+    present = [
+        None if wanted is not None and not wanted[place] else _present(op, gradient)
+        for place, gradient in enumerate(found)
+    ]
+    given = dict(zip((*numbers, *results, *slopes), (*inputs, *outputs, *cotangents), strict=True))
+    return _on_elements(present, given, apply)
+
+
+def _gradients(
+    op: Any, numbers: Sequence[Any], results: Sequence[Variable], slopes: Sequence[Variable]
+) -> Sequence[Any]:
+    for name in _GRADIENTS:
+        method: Any = getattr(op, name, None)
+        if method is not None and not _is_of_engine(method):
+            return method(numbers, slopes) if name == "grad" else method(numbers, results, slopes)
+    raise NullGradientError(f"Taking a gradient through {op}: it defines no pullback, L_op or grad", op)
+
+
+def _present(op: Any, gradient: Any) -> Any:
+    type_of = getattr(gradient, "type", None)
+    if isinstance(type_of, NullType):
+        raise NullGradientError(f"Taking a gradient through {op}: {type_of.why_null}", op)
+    return None if isinstance(type_of, DisconnectedType) else gradient
+
+
+def _on_elements(
+    gradients: Sequence[Any], given: dict[Variable, Any], apply: Callable[..., Any]
+) -> list[Any]:
+    """Return `gradients`, graphs of the numbers `given`, as `apply` makes them of what is given for these."""
+    made = dict(given)
+
+    def value_of(variable: Any) -> Any:
+        if not isinstance(variable, Variable):
+            return variable
+        return variable.data if isinstance(variable, Constant) and variable not in made else made[variable]
+
+    roots = [gradient for gradient in gradients if isinstance(gradient, Variable)]
+    for node in io_toposort(list(given), roots):
+        made[node.outputs[0]] = apply(node.op, *[value_of(variable) for variable in node.inputs])
+    return [None if gradient is None else value_of(gradient) for gradient in gradients]
