@@ -1,16 +1,15 @@
 """`import pytensor...` gives the engine's names.
 
 A module of PyTensor's is looked for by its path only: the checkout says which there are, and its code
-is never read. Its names are those of the engine's modules in `ENGINE`; the others are `Missing`.
+is never read. Its names are those of the engine's module of the same path; the others are `Missing`.
 """
 
 from __future__ import annotations
 
 import logging
-import pkgutil
 import struct
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from importlib import import_module
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
@@ -23,72 +22,7 @@ from flags import config
 from missing import Missing
 
 ROOT = "pytensor"
-
-ENGINE: dict[str, tuple[str, ...]] = {
-    "pytensor": ("engine", "engine.compiling.mode", "engine.printing"),
-    "pytensor.assumptions": ("engine.assumptions", "engine.assumptions."),
-    "pytensor.compile": (
-        "engine",
-        "engine.compile.",
-        "engine.compiling.",
-        "engine.inner.",
-        "engine.graph.features.",
-        "engine.rewriting",
-    ),
-    "pytensor.compile.sharedvalue": ("engine.shared_variables", "engine.random.shared"),
-    "pytensor.gradient": ("engine.gradient", "engine.gradient."),
-    "pytensor.graph": (
-        "engine.graph",
-        "engine.graph.",
-        "engine.graph.features.",
-        "engine.rewriting",
-        "engine.inner",
-    ),
-    "pytensor.graph.rewriting": ("engine.rewriting", "engine.rewriting.", "engine.graph.features."),
-    "pytensor.conditional": ("engine.tensor.conditional",),
-    "pytensor.ifelse": ("engine.tensor.conditional",),
-    "pytensor.link": ("engine.link.",),
-    "pytensor.link.c.type": ("engine.graph.generic",),
-    "pytensor.printing": ("engine.printing",),
-    "pytensor.raise_op": ("engine.raise_op",),
-    "pytensor.scalar": ("engine.scalar", "engine.scalar.", "engine.inner.composite"),
-    "pytensor.scan": ("engine.scanning", "engine.scanning.", "engine.inner."),
-    "pytensor.tensor": ("engine.tensor", "engine.tensor.", "engine.inner.special"),
-    "pytensor.tensor.linalg": ("engine.tensor.linalg", "engine.tensor.linalg."),
-    # Its modules have the names of functions: lu, qr, svd.
-    "pytensor.tensor.linalg.decomposition": (),
-    **{
-        f"pytensor.tensor.linalg.decomposition.{name}": ("engine.tensor.linalg", "engine.tensor.linalg.")
-        for name in ("cholesky", "eigen", "lu", "qr", "schur", "svd")
-    },
-    "pytensor.tensor.optimize": (
-        "engine.tensor.optimize",
-        "engine.inner.optimize",
-        "engine.inner.optimize_ops",
-    ),
-    "pytensor.tensor.rewriting": (
-        "engine.rewriting",
-        "engine.rewriting.passes.",
-        "engine.rewriting.linear_algebra.",
-        "engine.rewriting.batches",
-        "engine.raise_op",
-    ),
-    # The same words have other meanings here: gamma, choice, norm.
-    "pytensor.tensor.random": ("engine.random", "engine.random.", "engine.tensor.none_type"),
-    "pytensor.tensor.random.rewriting": ("engine.rewriting.passes.draws",),
-    "pytensor.tensor.special": ("engine.tensor.special", "engine.inner.special"),
-    "pytensor.tensor.signal": ("engine.tensor.signal",),
-    "pytensor.tensor.einsum": ("engine.inner.einsum",),
-    "pytensor.tensor.fft": ("engine.tensor.fft",),
-    "pytensor.tensor.fourier": ("engine.tensor.fourier",),
-    "pytensor.tensor.nlinalg": ("engine.tensor.nlinalg",),
-    "pytensor.tensor.slinalg": ("engine.tensor.slinalg",),
-    "pytensor.tensor.xlogx": ("engine.tensor.xlogx",),
-    "pytensor.tensor.blas": (),
-    "pytensor.tensor._linalg": (),
-}
-"""The engine's modules by those of PyTensor's, which stand for the ones below them too. A name that ends
-with a dot stands for all modules of that package."""
+ENGINE = "engine"
 
 
 def old_np_unique(
@@ -193,13 +127,19 @@ def engine_name(module: str, name: str) -> Any:
     if name == "BlockwiseWithCoreShape":
         # PyTensor's numba backend gives a Blockwise the lengths of its results, and this class.
         return import_module("engine.tensor.blockwise").Blockwise
-    for place in engine_modules(module):
-        found = getattr(import_module(place), name, None)
-        if isinstance(found, ModuleType) and found.__name__ == f"{place}.{name}":
-            return None  # pt.fft is a module, whatever a function in it is called
-        if found is not None and found is not Any and not isinstance(found, ModuleType):
-            return found
-    return None
+    found = getattr(engine_module(module), name, None)
+    return None if isinstance(found, ModuleType) else found
+
+
+def engine_module(module: str) -> ModuleType | None:
+    """Return the engine's module for one of PyTensor's, or None."""
+    path = ENGINE + module.removeprefix(ROOT)
+    try:
+        return import_module(path)
+    except ModuleNotFoundError as error:
+        if error.name is None or not f"{path}.".startswith(f"{error.name}."):
+            raise
+        return None
 
 
 def internal_name(name: str) -> Any:
@@ -230,27 +170,3 @@ def allclose(a: Any, b: Any, rtol: float | None = None, atol: float | None = Non
         (TOLERANCES[kind] for kind in TOLERANCES if kind in (a.dtype.name, b.dtype.name)), (1e-5, 1e-8)
     )
     return np.allclose(a, b, relative if rtol is None else rtol, absolute if atol is None else atol)
-
-
-def engine_modules(module: str) -> Iterator[str]:
-    """Yield the names of the engine's modules that stand for one of PyTensor's."""
-    while module not in ENGINE:
-        module, dot, _ = module.rpartition(".")
-        if not dot:
-            return
-    for name in ENGINE[module]:
-        if name.endswith("."):
-            package = import_module(name[:-1])
-            yield from (f"{name}{each.name}" for each in pkgutil.iter_modules(package.__path__))
-        elif _exists(name):
-            yield name
-
-
-def _exists(name: str) -> bool:
-    try:
-        import_module(name)
-    except ModuleNotFoundError as error:
-        if error.name != name:
-            raise
-        return False
-    return True
