@@ -46,6 +46,8 @@ _TABLE: dict[str, dict[str, str]] = {
         "engine.scanning.checkpoints": "scan_checkpoints",
     },
     "engine.tensor": {
+        "engine.graph.op": "Op",
+        "engine.graph.variables": "Constant Variable",
         "engine.inner.einsum": "Einsum",
         "engine.tensor.distinct": "Unique",
         "engine.tensor.dtypes": "all_dtypes complex_dtypes continuous_dtypes discrete_dtypes float_dtypes "
@@ -56,7 +58,7 @@ _TABLE: dict[str, dict[str, str]] = {
         "get_canonical_form_slice indexed_result_shape",
         "engine.tensor.indexing": "advanced_inc_subtensor advanced_set_subtensor advanced_subtensor",
         "engine.tensor.positions": "to_one_hot",
-        "engine.tensor.quantifiers": "All",
+        "engine.tensor.quantifiers": "All Any",
         "engine.tensor.reduction": "CAReduce ProdWithoutZeros",
     },
     "engine.tensor.linalg": {
@@ -124,6 +126,7 @@ _TABLE: dict[str, dict[str, str]] = {
         "engine.rewriting.passes.whole_slices": "local_useless_slice",
         "engine.rewriting.passes.written_parts": "local_setsubtensor_of_constants "
         "local_useless_inc_subtensor local_write_of_write_same_indices",
+        "engine.raise_op": "assert_op",
         "engine.rewriting.registration": "register_canonicalize register_specialize register_stabilize "
         "register_uncanonicalize register_useless",
         "engine.rewriting.shape_feature": "ShapeFeature ShapeOptimizer",

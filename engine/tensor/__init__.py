@@ -1,10 +1,13 @@
 """Tensors: types, variables and operations. `import engine.tensor as pt`."""
 
+from __future__ import annotations
+
 import sys
 from importlib import import_module
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from engine.paths import find
 from engine.tensor import indexing, optimize, subtensor, variable
 from engine.tensor.conversion import as_tensor_variable, constant
 from engine.tensor.creation import (
@@ -247,6 +250,8 @@ from engine.tensor.type import TensorType, is_data, tensor_type
 from engine.tensor.variable import TensorConstant, TensorVariable
 
 if TYPE_CHECKING:
+    from typing import Any
+
     from engine.tensor.later_names import *  # noqa: F403
 
 __all__ = [
@@ -506,7 +511,7 @@ variable.operations = sys.modules[__name__]
 def __getattr__(name: str) -> Any:
     module = LATER.get(name)
     if module is None:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        return find(__name__, name)
     found = import_module(module)
     return found if name in MODULES else getattr(found, name)
 

@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import math
 from functools import reduce
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from engine import scalar
 from engine.tensor.elemwise import elemwise
 
 if TYPE_CHECKING:
+    from typing import Any
+
     from engine.tensor.variable import TensorVariable
 
 add = elemwise(scalar.add)

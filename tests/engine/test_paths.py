@@ -9,6 +9,7 @@ import pytest
 
 import engine
 import engine.tensor as pt
+from engine.graph.op import Op
 from engine.paths import PLACES
 
 ROOT = Path(engine.__file__).parent
@@ -59,6 +60,12 @@ def statements() -> list[str]:
 @pytest.mark.parametrize("statement", statements())
 def test_names_are_imported_from_the_modules_that_pytensor_has_them_in(statement):
     exec(statement, {})
+
+
+def test_a_name_is_what_pytensor_calls_so_and_not_what_the_module_imports():
+    from engine.tensor.math import All, Any, Argmax
+
+    assert [issubclass(each, Op) for each in (All, Any, Argmax)] == [True] * 3
 
 
 def test_each_place_has_its_name():

@@ -128,7 +128,8 @@ def engine_name(module: str, name: str) -> Any:
         # PyTensor's numba backend gives a Blockwise the lengths of its results, and this class.
         return import_module("engine.tensor.blockwise").Blockwise
     found = getattr(engine_module(module), name, None)
-    return None if isinstance(found, ModuleType) else found
+    # `pytensor.scan` is a function, and the name of a package.
+    return None if isinstance(found, ModuleType) and not callable(found) else found
 
 
 def engine_module(module: str) -> ModuleType | None:

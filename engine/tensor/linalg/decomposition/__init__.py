@@ -1,9 +1,5 @@
-"""Decompositions, under PyTensor's path."""
+"""Decompositions, each in a module, under PyTensor's path."""
 
-from typing import Any
+from engine.tensor.linalg.decomposition import cholesky, eigen, lu, qr, schur, svd
 
-from engine.paths import find
-
-
-def __getattr__(name: str) -> Any:
-    return find(__name__, name)
+__all__ = ["cholesky", "eigen", "lu", "qr", "schur", "svd"]
