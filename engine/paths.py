@@ -50,6 +50,7 @@ _TABLE: dict[str, dict[str, str]] = {
         "engine.graph.variables": "Constant Variable",
         "engine.inner.einsum": "Einsum",
         "engine.tensor.distinct": "Unique",
+        "engine.tensor.elementary": "variadic_add variadic_mul",
         "engine.tensor.dtypes": "all_dtypes complex_dtypes continuous_dtypes discrete_dtypes float_dtypes "
         "int_dtypes integer_dtypes uint_dtypes",
         "engine.tensor.index_entries": "flatten_index_variables get_idx_list indices_from_subtensor "

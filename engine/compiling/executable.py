@@ -16,6 +16,7 @@ from engine.compiling.function_call import FunctionCall, HasStorage, input_label
 from engine.errors import ArgumentError, ArgumentRangeError
 
 if TYPE_CHECKING:
+    from engine.compiling.arguments import Out
     from engine.graph.fgraph import FunctionGraph
     from engine.graph.represented import RepresentedType
 
@@ -143,6 +144,14 @@ class Function:
             names = [*self.input_names, *self._shared_names]
             self._maker = _Maker(self._loaded(), names, self._variables)
         return self._maker
+
+    @property
+    def outputs(self) -> list[Out]:
+        """The results, each as an Out with its variable in `maker.fgraph`."""
+        from engine.compiling.arguments import Out
+
+        found = self.maker.fgraph.outputs
+        return [Out(variable) for variable in found[: len(self.runner.outputs)]]
 
     def _repr_html_(self) -> str:
         from engine.graph.drawing.svg import to_html

@@ -3,8 +3,6 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from engine.paths import find
-
 if TYPE_CHECKING:
     from engine.graph.apply import Apply
     from engine.graph.dot import to_dot
@@ -138,6 +136,8 @@ _MODULE_OF |= dict.fromkeys(["vectorize_graph", "vectorize_node"], "engine.tenso
 
 def __getattr__(name: str) -> Any:
     if name not in _MODULE_OF:
+        from engine.paths import find  # few programs ask for such a name
+
         return find(__name__, name)
     found = globals()[name] = getattr(import_module(_MODULE_OF[name]), name)
     return found

@@ -154,6 +154,12 @@ class InlineNamedOps(InlineGraphs):
         return _is_inline(node)
 
 
+@node_rewriter([OpFromGraph])
+def inline_ofg_expansion(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
+    """OpFromGraph(..., inline=True)(x) -> its graph of x."""
+    return _graph_of(node) if _is_inline(node) else None
+
+
 @node_rewriter([SplitDims])
 def local_split_dims(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
     """split_dims(x, (n, m)) -> the reshape that it is."""

@@ -4,7 +4,6 @@ import sys
 from typing import Any
 
 from engine.errors import ComplexError
-from engine.paths import find
 from engine.scalar import type as variables
 from engine.scalar.arithmetic import (
     abs,
@@ -255,4 +254,8 @@ variables.operations = sys.modules[__name__]
 
 def __getattr__(name: str) -> Any:
     """Return the type of one number of the dtype `name`, as `engine.scalar.float64`, or an Op's class."""
-    return scalar_type(name) if name in DTYPES else find(__name__, name)
+    if name in DTYPES:
+        return scalar_type(name)
+    from engine.paths import find  # few programs ask for such a name
+
+    return find(__name__, name)

@@ -7,7 +7,6 @@ from importlib import import_module
 from types import ModuleType
 from typing import TYPE_CHECKING
 
-from engine.paths import find
 from engine.tensor import indexing, optimize, subtensor, variable
 from engine.tensor.conversion import as_tensor_variable, constant
 from engine.tensor.creation import (
@@ -511,6 +510,8 @@ variable.operations = sys.modules[__name__]
 def __getattr__(name: str) -> Any:
     module = LATER.get(name)
     if module is None:
+        from engine.paths import find  # few programs ask for such a name
+
         return find(__name__, name)
     found = import_module(module)
     return found if name in MODULES else getattr(found, name)

@@ -279,6 +279,8 @@ if not TYPE_CHECKING:
 
     def __getattr__(name: str) -> Any:
         """Return what PyTensor has in its module of this path, and the engine in another."""
+        if name.startswith("__"):  # every import asks for __path__
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
         from engine.paths import find
 
         return find(__name__, name)

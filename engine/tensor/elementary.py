@@ -59,6 +59,16 @@ _DEGREE = math.pi / 180
 _ROUNDINGS = ("half_to_even", "half_away_from_zero")
 
 
+def variadic_add(*terms: Any) -> Any:
+    """Return the sum of any number of `terms`: 0 of none."""
+    return add(*terms) if terms else as_tensor_variable(0)
+
+
+def variadic_mul(*factors: Any) -> Any:
+    """Return the product of any number of `factors`: 1 of none."""
+    return mul(*factors) if factors else as_tensor_variable(1)
+
+
 def round_half_away_from_zero(x: Any) -> TensorVariable:
     """Return `x` rounded to whole numbers, halves away from zero."""
     x = as_tensor_variable(x)

@@ -6,7 +6,6 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import engine.scalar.special as scalar
-from engine.paths import find
 from engine.tensor.elemwise import elemwise
 from engine.tensor.math import add, gamma, gammaln, logaddexp, logit, sub
 
@@ -44,4 +43,8 @@ def betaln(a: Any, b: Any) -> TensorVariable:
 
 
 def __getattr__(name: str) -> Any:
-    return getattr(import_module("engine.inner.special"), name) if name in __all__ else find(__name__, name)
+    if name in __all__:
+        return getattr(import_module("engine.inner.special"), name)
+    from engine.paths import find  # few programs ask for such a name
+
+    return find(__name__, name)

@@ -756,3 +756,12 @@ def test_an_unused_input_is_named_before_a_missing_one():
         function([s], x)
     with pytest.raises(MissingInputError):
         function([s], x, on_unused_input="ignore")
+
+
+def test_outputs_are_the_results_without_updates():
+    x, s = pt.dvector("x"), shared(0.0)
+    for mode in ("FAST_RUN", "NUMPY"):
+        f = function([x], [x > 1, x * 2], updates={s: s + 1}, mode=mode)
+        for each in (f, pickle.loads(pickle.dumps(f))):
+            assert [output.variable.dtype for output in each.outputs] == ["bool", "float64"]
+    assert function([x], x + 1).outputs[0].variable.type == x.type

@@ -7,10 +7,10 @@ import engine.tensor as pt
 from engine.graph import FunctionGraph
 from engine.graph.reference import evaluate
 from engine.inner import Composite, OpFromGraph
-from engine.rewriting import DEFAULT_QUERY, node_rewriter, optdb, run_pipeline
+from engine.rewriting import DEFAULT_QUERY, dfs_rewriter, node_rewriter, optdb, run_pipeline
 from engine.rewriting.database import SequenceDB
 from engine.rewriting.equilibrium import EquilibriumGraphRewriter
-from engine.rewriting.inner_graphs import InnerGraphs, OptimizeInnerGraphs
+from engine.rewriting.inner_graphs import InnerGraphs, OptimizeInnerGraphs, inline_ofg_expansion
 from engine.rewriting.rewriters import RewriteReport, SequentialGraphRewriter
 from engine.tensor import Elemwise
 
@@ -205,3 +205,11 @@ def test_what_is_applied_within_is_counted_once(count):
     report = run_pipeline(graph([x], [h]))
     assert report.applied["fusion"] == 1
     assert report.total == sum(report.applied.values())
+
+
+def test_graphs_that_ask_for_it_are_inlined_by_name():
+    x = pt.dvector("x")
+    found = [OpFromGraph([x], [pt.exp(x)], inline=inline)(x) for inline in (True, False)]
+    fgraph = FunctionGraph([x], found)
+    dfs_rewriter(inline_ofg_expansion).rewrite(fgraph)
+    assert [type(output.owner.op) for output in fgraph.outputs] == [Elemwise, OpFromGraph]
