@@ -2,7 +2,8 @@
 
     floatX        the dtype of tensors that are made without one: `pt.vector("x")`, `pt.zeros(3)`, draws
     cast_policy   "custom", or "numpy+floatX": `arange` then has numpy's dtype, or floatX for a float64 that
-                  no bound has. Python numbers take the dtype of what they meet with either (NEP 50)
+                  no bound has, and a Python float alone is floatX. Python numbers take the dtype of what
+                  they meet with either (NEP 50)
     warn_float64  what happens where a float64 tensor is made: "ignore", "warn" or "raise"
 
 A graph holds dtypes and no flags: a function that was compiled, and one that the cache has, do not change

@@ -82,7 +82,7 @@ def function(
         updated=(*states, *(len(explicit) + shared.index(variable) for variable in found.updates)),
         convert=ArgumentConverter(label, [*given, *shared], len(explicit), allow_input_downcast),
     )
-    with config.change_flags(warn_float64="ignore"):  # what a user builds is told of, not what is made of it
+    with config.change_flags(cast_policy="custom", warn_float64="ignore"):  # these are for what users build
         compiled = compile_function(FunctionRequest(graph, interface, get_mode(mode), label))
     represented = {k: v.type for k, v in enumerate(wanted) if isinstance(v.type, RepresentedType)}
     is_list = not isinstance(outputs, Variable)

@@ -1,6 +1,7 @@
 """Loops, under PyTensor's path. This module can be called: `engine.scan` is a function there."""
 
 import sys
+from importlib import import_module
 from types import ModuleType
 from typing import Any
 
@@ -15,6 +16,9 @@ class CallableModule(ModuleType):
     """A module that can be called as the function `scan`."""
 
     __call__ = staticmethod(scan)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return import_module, (self.__name__,)
 
 
 def __getattr__(name: str) -> Any:

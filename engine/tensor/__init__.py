@@ -524,6 +524,9 @@ class _Package(ModuleType):
         if not (name in _ALSO_MODULES and isinstance(value, ModuleType)):
             super().__setattr__(name, value)
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return import_module, (self.__name__,)
+
 
 _ALSO_MODULES = ("einsum", "pad", "reshape", "sort")
 sys.modules[__name__].__class__ = _Package

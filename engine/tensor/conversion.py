@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from engine.configdefaults import config
 from engine.errors import MaskedArrayError
 from engine.graph.apply import Apply
 from engine.graph.represented import RepresentedType
@@ -30,7 +31,7 @@ def constant(
 
     Its static shape is the array's shape, so axes of length 1 broadcast. With `ndim`, axes of length 1
     are prepended, or left out in front. A constant stays itself if it fits. Without `dtype`,
-    Python ints become int64 and floats float64.
+    Python ints become int64 and floats float64, or floatX where the flag cast_policy is "numpy+floatX".
     """
     if isinstance(value, TensorConstant) and dtype in (None, value.type.dtype) and ndim in (None, value.ndim):
         return value
@@ -56,13 +57,22 @@ def _to_array(value: Any, dtype: Any) -> np.ndarray:
         raise TypeError(f"Making a constant of {value!r}: numpy makes no array of it ({error})") from error
     if data.dtype.kind not in "biufc":
         raise TypeError(f"Making a constant of {value!r} ({type(value).__name__}): it is not made of numbers")
-    if not isinstance(value, np.ndarray | np.generic) and data.size == 0 and dtype is None:
+    if dtype is None and (_is_empty_list(value, data) or _is_of_policy(value)):
         data = data.astype(check_dtype("floatX"))
     wanted = check_dtype(data.dtype if dtype is None else dtype)
     if data.dtype.kind == "c" and wanted not in COMPLEX:
         raise TypeError(f"Making a constant of {value!r} as {wanted}: its imaginary part would be lost")
     with np.errstate(all="ignore"):
         return data.astype(wanted, copy=False)
+
+
+def _is_empty_list(value: Any, data: np.ndarray) -> bool:
+    return data.size == 0 and not isinstance(value, np.ndarray | np.generic)
+
+
+def _is_of_policy(value: Any) -> bool:
+    """Return True for a Python float where the flag cast_policy makes these floatX."""
+    return type(value) is float and config.cast_policy == "numpy+floatX"
 
 
 def _holds_variables(value: Sequence[Any]) -> bool:

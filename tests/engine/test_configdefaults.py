@@ -71,6 +71,16 @@ def test_a_range_has_numpys_dtype_under_numpys_cast_policy(dtypes):
     np.testing.assert_array_equal(engine.function([start, stop], found)(0, 3), due)
 
 
+def test_a_python_float_alone_is_floatX_under_numpys_cast_policy():
+    x = pt.dvector("x")
+    with config.change_flags(cast_policy="numpy+floatX", floatX="float32"):
+        found = [pt.constant(1.5), pt.as_tensor(0.1), pt.constant(np.float64(1.5)), pt.constant(2), x + 0.1]
+        assert [each.dtype for each in found] == ["float32", "float32", "float64", "int64", "float64"]
+        f = engine.function([x], pt.log(1 / (1 + pt.exp(-x))))
+        assert f([0.0])[0] == np.log(0.5)
+    assert pt.constant(1.5).dtype == "float64"
+
+
 def test_the_flag_warn_float64_tells_of_what_a_user_makes_and_not_of_what_a_compile_makes():
     x = pt.fvector("x")
     with config.change_flags(warn_float64="raise"):
@@ -87,7 +97,9 @@ def test_the_flag_warn_float64_tells_of_what_a_user_makes_and_not_of_what_a_comp
 
 
 class _NeverRead:
-    warn_float64 = "ignore"  # it decides what is told of a graph, and nothing about it
+    # While a function is compiled, these are at their defaults whatever a user chose.
+    cast_policy = "custom"
+    warn_float64 = "ignore"
 
     def __getattr__(self, name):
         raise AssertionError(f"a graph that is compiled must not depend on the flag {name}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from importlib import import_module
 from typing import Any
 
 import cloudpickle
@@ -31,7 +32,8 @@ def test_a_name_that_somebody_replaces_is_replaced(monkeypatch: pytest.MonkeyPat
     assert engine.function is own
 
 
-def test_code_that_names_the_package_is_pickled_by_value() -> None:
-    namespace: dict[str, Any] = {"engine": engine, "__name__": "__main__"}
-    exec("def made(): return engine.function", namespace)
-    assert cloudpickle.loads(cloudpickle.dumps(namespace["made"]))() is engine.function
+@pytest.mark.parametrize("name", ["engine", "engine.tensor", "engine.scan", "engine.scalar.basic"])
+def test_code_that_names_a_module_is_pickled_by_value(name: str) -> None:
+    namespace: dict[str, Any] = {"module": import_module(name), "__name__": "__main__"}
+    exec("def made(): return module", namespace)
+    assert cloudpickle.loads(cloudpickle.dumps(namespace["made"]))() is namespace["module"]
