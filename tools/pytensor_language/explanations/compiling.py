@@ -7,7 +7,6 @@ from pytensor_tests.explained import ExplainedDifference
 
 _MEMORY = "it asks which arrays a function overwrites or shares; here none of a caller's"
 _BRANCHES = "it counts the IfElse nodes of a compiled graph"
-_UNUSED = "graphs are simplified while they are built, so an input may have no use left"
 
 INTERNAL: tuple[ExplainedDifference, ...] = (
     difference("tests/compile/test_maker.py::TestFunctionIn::test_in_mutable", "array_equal", _MEMORY),
@@ -38,9 +37,6 @@ EXPLAINED: tuple[ExplainedDifference, ...] = (
     ),
     difference("tests/compile/test_maker.py::*floatX", "DID NOT RAISE", "a Python float may be rounded"),
     difference("tests/compile/test_mode.py::*", "NoneType", "a Mode has no databases of rewrites of its own"),
-    difference("tests/scan/*", "UnusedInputError", _UNUSED),
-    difference("tests/tensor/*", "UnusedInputError", _UNUSED),
-    difference("tests/tensor/test_basic.py::TestAlloc::test_rebuild*", "is not used by its outputs", _UNUSED),
     difference(
         "tests/compile/test_builders.py::TestOpFromGraph::test_equality_callable_overrides",
         "OpFromGraph",

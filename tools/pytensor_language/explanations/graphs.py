@@ -35,9 +35,6 @@ EXPLAINED: tuple[ExplainedDifference, ...] = (
     difference(f"{_FG}*test_bind_constant_output", "", "bits identify a constant, not the object"),
     difference("tests/graph/test_basic.py::TestClone::test_constant", "", "bits identify a constant"),
     difference("tests/graph/test_basic.py::test_NominalVariable", "", "clones of frozen parts are mutable"),
-    difference(
-        "tests/graph/test_basic.py::test_clone_new_inputs", "", "a wider type is refused, not checked"
-    ),
     difference("tests/graph/test_basic.py::TestEval::*", "_fn_cache", "the cache of functions serves eval"),
     difference("tests/graph/test_basic.py::TestEval::*", "DID NOT RAISE", "eval warns of an unused value"),
     difference(

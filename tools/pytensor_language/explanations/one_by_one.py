@@ -7,7 +7,7 @@ from pytensor_tests.explained import ExplainedDifference
 
 _CHAIN = "a sum of three terms is a chain of sums of two, so that a pattern sees two operands"
 _REDUCTION = "a reduction holds its axes as numbers, and its class is its operation (Sum, Max)"
-_USERS = "a scalar Op of a user's has a type rule of the engine's (decision 0144)"
+_RULE = "an operation of the engine has a rule for dtypes and no preference"
 _BROADCASTS = "an axis broadcasts only if its length is known to be 1 (decision 0111)"
 
 REASONS = {
@@ -18,8 +18,8 @@ REASONS = {
     "graph/rewriting/test_unify.py::test_reify_op_pattern_to_op": _REDUCTION,
     "graph/rewriting/test_unify.py::test_*variadic*": _CHAIN,
     "graph/test_replace.py::*test_non_variable_raises": "the number of shapes is known",
-    "scalar/test_basic.py::TestComposite::test_multi_out_perform": _USERS,
-    "scalar/test_basic.py::test_scalar_hash_default_output_type_preference": _USERS,
+    "scalar/test_basic.py::test_scalar_hash_default_output_type_preference": _RULE,
+    "scan/rewriting/test_trace.py::*test_broadcasted_init*": "a state has no buffer of all its steps",
     "scan/test_basic.py::*test_grad_connectivity_matrix": "an initial state is a row of all",
     "scan/test_basic.py::*test_crash_nonseq_grad": "draws have gradient 0 where no parameter is asked for",
     "scan/test_basic.py::*test_infer_shape_remove_stuff": "it counts the loops of a compiled graph",
@@ -33,9 +33,8 @@ REASONS = {
     "tensor/random/rewriting/test_basic.py::test_Subtensor_lift*": _BROADCASTS,
     "tensor/random/rewriting/test_basic.py::test_unused_rng": "a draw that nothing reads moves its generator",
     "tensor/test_basic.py::TestAlloc::test_alloc_of_view_linker": "new axes are added when it is built",
+    "tensor/rewriting/test_elemwise.py::*test_nested_composite": "Python computes users' operations, one by one",
     "tensor/test_basic.py::test_identity": "it looks for PyTensor's Op of a copy",
-    "tensor/test_elemwise.py::test_not_implemented_elemwise_grad": _USERS,
-    "tensor/test_elemwise.py::test_gradient_mixed_discrete_output_scalar_op": _USERS,
     "tensor/test_elemwise.py::test_perform_raises_with_too_many_operands": "the engine has no such limit",
     "tensor/test_extra_ops.py::test_broadcast_shape_symbolic*": "a float is no length",
     "tensor/test_math.py::TestNegBroadcast::test_bad_compile": "negated unsigned numbers wrap, as numpy's",
