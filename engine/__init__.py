@@ -9,11 +9,11 @@ from cachegraph.platforms import require_linux
 if TYPE_CHECKING:
     from engine.compiling.arguments import In, Out
     from engine.compiling.executable import Function
-    from engine.compiling.mode import Mode
+    from engine.compiling.mode import Mode, get_mode
     from engine.configdefaults import config
     from engine.from_function import wrap_py
     from engine.functions import function
-    from engine.gradient import Lop, Rop, grad
+    from engine.gradient import Lop, Rop, grad, pullback, pushforward
     from engine.gradient.gradient_check import verify_grad
     from engine.inner import OpFromGraph
     from engine.printing import dprint
@@ -35,8 +35,11 @@ __all__ = [
     "foldl",
     "foldr",
     "function",
+    "get_mode",
     "grad",
     "map",
+    "pullback",
+    "pushforward",
     "reduce",
     "scan",
     "shared",
@@ -56,7 +59,10 @@ _LATER = {
     "config": "engine.configdefaults",
     "dprint": "engine.printing",
     "function": "engine.functions",
+    "get_mode": "engine.compiling.mode",
     "grad": "engine.gradient",
+    "pullback": "engine.gradient",
+    "pushforward": "engine.gradient",
     "shared": "engine.shared_variables",
     "verify_grad": "engine.gradient.gradient_check",
     "wrap_py": "engine.from_function",
