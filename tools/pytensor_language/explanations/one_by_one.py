@@ -33,7 +33,7 @@ REASONS = {
     "tensor/random/rewriting/test_basic.py::test_Subtensor_lift*": _BROADCASTS,
     "tensor/random/rewriting/test_basic.py::test_unused_rng": "a draw that nothing reads moves its generator",
     "tensor/test_basic.py::TestAlloc::test_alloc_of_view_linker": "new axes are added when it is built",
-    "tensor/rewriting/test_elemwise.py::*test_nested_composite": "Python computes users' operations, one by one",
+    "tensor/rewriting/test_elemwise.py::*test_nested_composite": "users' operations run one by one",
     "tensor/test_basic.py::test_identity": "it looks for PyTensor's Op of a copy",
     "tensor/test_elemwise.py::test_perform_raises_with_too_many_operands": "the engine has no such limit",
     "tensor/test_extra_ops.py::test_broadcast_shape_symbolic*": "a float is no length",
