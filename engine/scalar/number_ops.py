@@ -27,11 +27,18 @@ _GRADIENTS = ("pullback", "L_op", "grad")
 def computed_by_numbers(op: Any, arrays: Sequence[Any]) -> Any:
     """Return what the user's `impl`, or `perform`, gives for the numbers of `arrays`, which broadcast: an
     array, or a tuple for several results."""
-    node = op.node_of(tuple([np.asarray(array).dtype.name for array in arrays]))
+    kinds = [np.asarray(array).dtype for array in arrays]
+    node = op.node_of(tuple([kind.name for kind in kinds]))
     dtypes = [variable.type.dtype for variable in node.outputs]
     compute = _performed(op, node) if _is_of_engine(op.impl) else op.impl
+
+    def of_numbers(
+        *numbers: Any,
+    ) -> Any:  # numpy gives Python's numbers, which raise where its own are infinite
+        return compute(*[kind.type(number) for kind, number in zip(kinds, numbers, strict=True)])
+
     with np.errstate(all="ignore"):
-        found = np.frompyfunc(compute, len(arrays), len(dtypes))(*arrays)
+        found = np.frompyfunc(of_numbers, len(arrays), len(dtypes))(*arrays)
     results = found if len(dtypes) > 1 else (found,)
     cast = tuple([np.asarray(each).astype(dtype) for each, dtype in zip(results, dtypes, strict=True)])
     return cast if len(dtypes) > 1 else cast[0]
@@ -47,7 +54,8 @@ def _performed(op: Any, node: Apply) -> Callable[..., Any]:
 
 
 def _is_of_engine(method: Any) -> bool:
-    return bool(method.__func__.__module__.partition(".")[0] == "engine")
+    module = getattr(getattr(method, "__func__", method), "__module__", None)
+    return isinstance(module, str) and module.partition(".")[0] == "engine"
 
 
 def derivative_by_numbers(
@@ -113,5 +121,6 @@ def _on_elements(
 
     roots = [gradient for gradient in gradients if isinstance(gradient, Variable)]
     for node in io_toposort(list(given), roots):
-        made[node.outputs[0]] = apply(node.op, *[value_of(variable) for variable in node.inputs])
+        found = apply(node.op, *[value_of(variable) for variable in node.inputs])
+        made.update(zip(node.outputs, found.owner.outputs, strict=True))
     return [None if gradient is None else value_of(gradient) for gradient in gradients]

@@ -80,6 +80,20 @@ def test_the_types_of_results_are_those_that_the_user_prefers(dtype):
         assert function([x], found)(np.array([1, 2], dtype)).dtype == due
 
 
+def test_numbers_are_numpys():
+    class Quotient(BinaryScalarOp):
+        def impl(self, x, y):
+            return x / y
+
+    class Next(UnaryScalarOp):
+        impl = staticmethod(np.negative)
+
+    x, i = pt.dvector("x"), pt.bvector("i")
+    assert function([x], Elemwise(Quotient(upgrade_to_float))(1.0, x))([0.0, 2.0]).tolist() == [np.inf, 0.5]
+    found = function([i], Elemwise(Next(same_out))(i))(np.array([-128, 3], "int8"))
+    assert (found.dtype, found.tolist()) == ("int8", [-128, -3])
+
+
 def test_gradients_are_made_of_those_of_numbers():
     rng = np.random.default_rng(0)
     verify_grad(bent(), [rng.uniform(0, 4, (2, 3))])
