@@ -157,11 +157,10 @@ def evaluated(variable: Any, values: Mapping[Any, Any] | None = None, **options:
     """Return the value of `variable`, given `values` of inputs, by variable or by name. `options` are those
     of `function`.
 
-    Raises ValueError for a name that no variable of the graph has, unless unused inputs are ignored, or more
-    than one.
+    Raises UnusedInputError for a value that the graph does not need, unless these are ignored, and ValueError
+    for a name that no variable of the graph has, or more than one.
     """
-    options.setdefault("on_unused_input", "warn")
-    ignores = options["on_unused_input"] == "ignore"
+    ignores = options.get("on_unused_input") == "ignore"
     given = {
         _named(variable, key): value
         for key, value in (values or {}).items()
