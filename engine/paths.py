@@ -6,7 +6,9 @@ package at the path's root, or it is in the table: names that PyTensor's users i
 
 from __future__ import annotations
 
+import sys
 from importlib import import_module
+from importlib.util import find_spec
 from typing import Any
 
 _TABLE: dict[str, dict[str, str]] = {
@@ -143,7 +145,7 @@ PLACES = {
 
 
 def find(path: str, name: str) -> Any:
-    """Return what PyTensor has as `name` in the module `path`, a path within the engine.
+    """Return what PyTensor has as `name` in the module `path`, a path within the engine: also a module there.
 
     Raises AttributeError if the engine does not have it there.
     """
@@ -151,7 +153,14 @@ def find(path: str, name: str) -> Any:
     place = PLACES[root].get(name)
     if place is not None and place != path:
         return getattr(import_module(place), name)
+    if _has_module(path, name):
+        return import_module(f"{path}.{name}")
     package = import_module(root)
     if root == path or name.startswith("_") or not hasattr(package, name):
         raise AttributeError(f"module {path!r} has no attribute {name!r}")
     return getattr(package, name)
+
+
+def _has_module(path: str, name: str) -> bool:
+    is_package = "__path__" in vars(sys.modules[path])
+    return is_package and not name.startswith("_") and find_spec(f"{path}.{name}") is not None

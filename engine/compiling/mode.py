@@ -70,6 +70,10 @@ class Mode(ByProps):
         """Return this mode without the rewrites of `tags`."""
         return Mode(self.linker, self._query().excluding(*tags))
 
+    def requiring(self, *tags: str) -> Mode:
+        """Return this mode with those of its rewrites alone that have all `tags`."""
+        return Mode(self.linker, self._query().requiring(*tags))
+
     def _query(self) -> RewriteDatabaseQuery:
         """Return the query of this mode. Raises TypeError if it has a rewriter."""
         if not isinstance(self.optimizer, RewriteDatabaseQuery):

@@ -59,6 +59,16 @@ class Variable:
         """Return a variable of the same type without an owner, named `name` or as this one."""
         return self.type.make_variable(name or self.name)
 
+    @property
+    def owner_op(self) -> Any:
+        """The Op that computes this variable, or None."""
+        return None if self.owner is None else self.owner.op
+
+    @property
+    def owner_op_and_inputs(self) -> tuple[Any, ...]:
+        """The Op that computes this variable, and its inputs; (None,) without one."""
+        return (None,) if self.owner is None else (self.owner.op, *self.owner.inputs)
+
     def get_parents(self) -> list[Apply]:
         """Return the node that computes this variable, as a list of at most one."""
         return [] if self.owner is None else [self.owner]

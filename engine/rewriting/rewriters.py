@@ -113,6 +113,12 @@ class FromFunctionNodeRewriter(NodeRewriter):
         return f"FromFunctionNodeRewriter({self.function!r}, {self._tracks!r}, {self.requirements!r})"
 
 
+def copy_stack_trace(from_var: Any, to_var: Any) -> Any:
+    """Return `to_var`. PyTensor's rewrites copy the lines that made a variable with it, and here no variable
+    knows them (decision 0173)."""
+    return to_var
+
+
 def node_rewriter(
     tracks: Sequence[Tracked] | None, inplace: bool = False, requirements: Sequence[Requirement] | None = ()
 ) -> Callable[[Transform], FromFunctionNodeRewriter]:

@@ -1,6 +1,8 @@
 """PyTensor's module paths: what its users import from a module is there, in the engine's module of that path."""
 
 import ast
+import subprocess
+import sys
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
@@ -83,6 +85,16 @@ def test_importing_a_module_hides_no_function_of_its_name():
     names = {name for name in dir(pt) if find_spec(f"engine.tensor.{name}") and not name.startswith("_")}
     functions = {name for name in names if callable(getattr(pt, name))}
     assert functions == {"einsum", "pad", "reshape", "shape", "sort"}
+
+
+def test_a_package_has_its_modules_without_an_import_of_them():
+    program = """
+import engine, engine.tensor
+assert engine.compile.mode.get_default_mode() and engine.graph.basic.Constant
+assert engine.scalar.basic.UnaryScalarOp and engine.tensor.math.sum and engine.tensor.rewriting.basic
+assert callable(engine.tensor.sort) and callable(engine.tensor.shape)
+"""
+    subprocess.run([sys.executable, "-c", program], check=True)
 
 
 def test_a_module_has_no_other_names():

@@ -9,6 +9,7 @@ from engine.rewriting.rewriters import (
     GraphRewriter,
     NodeRewriter,
     SequentialGraphRewriter,
+    copy_stack_trace,
     graph_rewriter,
     node_rewriter,
 )
@@ -37,6 +38,7 @@ __all__ = [
     "SequentialNodeRewriter",
     "SubstitutionNodeRewriter",
     "WalkingGraphRewriter",
+    "copy_stack_trace",
     "dfs_rewriter",
     "graph_rewriter",
     "in2out",

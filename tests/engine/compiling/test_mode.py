@@ -40,6 +40,7 @@ def test_including_and_excluding_make_new_modes():
     assert mode.excluding("fusion") != mode
     assert mode.excluding("fusion") == mode.excluding("fusion")
     assert mode.including("x").optimizer.include >= mode.optimizer.include
+    assert mode.requiring("inplace").optimizer == mode.optimizer.requiring("inplace")
     assert mode == get_mode("FAST_RUN")
 
 

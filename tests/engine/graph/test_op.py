@@ -133,6 +133,9 @@ def test_variables_are_themselves_and_have_tags():
     copy = pickle.loads(pickle.dumps(x))
     assert (copy.name, copy.type, copy.tag.note) == ("x", PLAIN, "kept")
     assert (x.clone().name, x.clone("y").name, x.clone().owner) == ("x", "y", None)
+    node = combine.make_node(x, PLAIN())
+    assert (node.outputs[0].owner_op, x.owner_op, x.owner_op_and_inputs) == (combine, None, (None,))
+    assert node.outputs[0].owner_op_and_inputs == (combine, *node.inputs)
     assert [str(v) for v in (x, PLAIN(), split(x)[1], constant(2.0))] == [
         "x",
         "<Floats(kind='plain')>",
