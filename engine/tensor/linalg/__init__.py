@@ -135,6 +135,8 @@ __all__ = [
     "tensorinv",
     "tensorsolve",
     "trace",
+    "tridiagonal_lu_factor",
+    "tridiagonal_lu_solve",
     "vector_norm",
 ]
 
@@ -157,6 +159,9 @@ _NAMES = {
     "equations": (
         "CholeskySolve MatrixInverse Solve SolveBase SolveTriangular cho_solve inv matrix_inverse "
         "solve solve_triangular"
+    ),
+    "tridiagonal": (
+        "LUFactorTridiagonal SolveLUFactorTridiagonal tridiagonal_lu_factor tridiagonal_lu_solve"
     ),
 }
 _PLACES = {
