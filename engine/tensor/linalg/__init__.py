@@ -160,12 +160,18 @@ _NAMES = {
         "CholeskySolve MatrixInverse Solve SolveBase SolveTriangular cho_solve inv matrix_inverse "
         "solve solve_triangular"
     ),
-    "tridiagonal": (
-        "LUFactorTridiagonal SolveLUFactorTridiagonal tridiagonal_lu_factor tridiagonal_lu_solve"
-    ),
 }
 _PLACES = {
     "trace": "engine.inner.diagonals",
+    **dict.fromkeys(
+        (
+            "LUFactorTridiagonal",
+            "SolveLUFactorTridiagonal",
+            "tridiagonal_lu_factor",
+            "tridiagonal_lu_solve",
+        ),
+        "engine.inner.tridiagonal",
+    ),
     **{name: f"{__name__}.{module}" for module, names in _NAMES.items() for name in names.split()},
 }
 """Public names by the module that has them, which a model that uses none of them does not import."""

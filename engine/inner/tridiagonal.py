@@ -11,6 +11,7 @@ import numpy as np
 
 from engine.graph.apply import Apply
 from engine.graph.op import Op
+from engine.inner.diagonals import diagonal
 from engine.scalar.promotion import INTEGERS
 from engine.tensor.blockwise import batched
 from engine.tensor.conversion import as_tensor_variable
@@ -24,7 +25,7 @@ _BESIDE = (1, 0, 1, 2, 0)
 
 
 class LUFactorTridiagonal(Op):
-    """The factors of a matrix with the diagonals dl, d and du: dl, d, du, du2 and the pivots, as LAPACK has them.
+    """The factors of a matrix with the diagonals dl, d and du: dl, d, du, du2 and the pivots, as LAPACK's.
 
     Raises ValueError unless the diagonals are vectors whose lengths fit.
     """
@@ -57,7 +58,8 @@ class LUFactorTridiagonal(Op):
 class SolveLUFactorTridiagonal(Op):
     """The solution of `a x = b`, or of `a.T x = b` if `transposed`, by the factors of a tridiagonal a.
 
-    b is a vector or a matrix, as `b_ndim` says. Raises ValueError for other ranks and lengths that do not fit.
+    b is a vector or a matrix, as `b_ndim` says. Raises ValueError for other ranks and lengths that do not
+    fit.
     """
 
     __props__ = ("b_ndim", "transposed")
@@ -113,7 +115,7 @@ def _check(op: str, size: int, arrays: Sequence[Any], beside: Sequence[int]) -> 
 
 
 def _filled(array: Any, less: int, size: int) -> Any:
-    """Return a diagonal, or the pivots, of at least what SciPy takes: further rows are those of the identity."""
+    """Return a diagonal, or the pivots, of the length that SciPy takes at least: as of ones in further rows."""
     length = max(size, LEAST) - less
     if len(array) == length:
         return array
@@ -130,8 +132,6 @@ def tridiagonal_lu_factor(a: Any) -> list[Any]:
 
     Elements beside the three diagonals are not read. Leading axes are a batch.
     """
-    from engine.inner.diagonals import diagonal
-
     a = as_tensor_variable(a)
     diagonals = [diagonal(a, offset, -2, -1) for offset in (-1, 0, 1)]
     found: list[Any] = batched(LUFactorTridiagonal(), *diagonals)
