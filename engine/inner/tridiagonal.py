@@ -115,7 +115,7 @@ def _check(op: str, size: int, arrays: Sequence[Any], beside: Sequence[int]) -> 
 
 
 def _filled(array: Any, less: int, size: int) -> Any:
-    """Return a diagonal, or the pivots, of the length that SciPy takes at least: as of ones in further rows."""
+    """Return a diagonal, or the pivots, of the least length that SciPy takes: ones stand in further rows."""
     length = max(size, LEAST) - less
     if len(array) == length:
         return array
