@@ -1,4 +1,6 @@
-"""Modules under PyTensor's paths: they import names, define nothing, and have none that PyTensor lacks there."""
+"""Modules under PyTensor's paths: they import names or look them up, define nothing, and list none that PyTensor
+lacks there.
+"""
 
 import ast
 from importlib import import_module
@@ -32,12 +34,11 @@ def test_a_path_gives_names_of_pytensors_module_and_defines_none(path: str):
         module_name(path).replace("engine", "pytensor", 1)
     )
     ours = import_module(module_name(path))
-    assert [name for name in ours.__all__ if not hasattr(theirs, name)] == []
-    assert all(hasattr(ours, name) for name in ours.__all__)
-    defined = [
-        node for node in ast.parse((ROOT / path).read_text()).body if isinstance(node, ast.FunctionDef)
-    ]
-    assert defined == []
+    listed = getattr(ours, "__all__", ())
+    assert [name for name in listed if not hasattr(theirs, name)] == []
+    assert all(hasattr(ours, name) for name in listed)
+    body = ast.parse((ROOT / path).read_text()).body
+    assert [node.name for node in body if isinstance(node, ast.FunctionDef)] in ([], ["__getattr__"])
 
 
 def test_scan_is_a_function_before_and_after_its_path_is_imported():
