@@ -7,12 +7,14 @@
     warn_float64  what happens where a float64 tensor is made: "ignore", "warn" or "raise"
 
 A graph holds dtypes and no flags: a function that was compiled, and one that the cache has, do not change
-with them.
+with them. While a thread compiles, the last two are as if they were at their defaults for what it makes.
 """
 
 from __future__ import annotations
 
-from contextlib import ContextDecorator
+from collections.abc import Iterator
+from contextlib import ContextDecorator, contextmanager
+from contextvars import ContextVar
 from typing import Any
 
 CHOICES = {
@@ -69,6 +71,24 @@ class FlagContext(ContextDecorator):
     def __exit__(self, *error: object) -> None:
         for name, value in self.former.pop().items():
             setattr(self.config, name, value)
+
+
+_is_compiling: ContextVar[bool] = ContextVar("is_compiling", default=False)
+
+
+@contextmanager
+def compiling() -> Iterator[None]:
+    """Return a context in which this thread compiles: what it makes is none of a user's graph."""
+    token = _is_compiling.set(True)
+    try:
+        yield
+    finally:
+        _is_compiling.reset(token)
+
+
+def is_compiling() -> bool:
+    """Return True if this thread compiles a function."""
+    return _is_compiling.get()
 
 
 config = Config()

@@ -13,7 +13,7 @@ from engine.compiling.lookup import compile_function
 from engine.compiling.mode import Mode, get_mode
 from engine.compiling.request import FunctionRequest
 from engine.compiling.updates import Expressions, Pairs, as_pairs
-from engine.configdefaults import config
+from engine.configdefaults import compiling
 from engine.errors import MissingInputError, NullGradientError, UnusedInputError
 from engine.graph.absent_gradients import NullType
 from engine.graph.fgraph import FrozenFunctionGraph
@@ -71,18 +71,18 @@ def function(
     states = {k: each.update for k, each in enumerate(taken) if each.update is not None}
     given, expressions = _on_tensors(taken, [*wanted, *states.values()])
     explicit = [each.variable for each in given]
-    found = Expressions(explicit, expressions, updates, givens, no_default_updates, rebuild_strict)
-    shared = found.shared
-    variables = [*explicit, *shared]
-    graph = _frozen(found, explicit, on_unused_input or "raise")
-    label = name or "function"
-    interface = Interface(
-        types=tuple(variable.type for variable in [*given, *shared]),
-        n_outputs=len(wanted),
-        updated=(*states, *(len(explicit) + shared.index(variable) for variable in found.updates)),
-        convert=ArgumentConverter(label, [*given, *shared], len(explicit), allow_input_downcast),
-    )
-    with config.change_flags(cast_policy="custom", warn_float64="ignore"):  # these are for what users build
+    with compiling():
+        found = Expressions(explicit, expressions, updates, givens, no_default_updates, rebuild_strict)
+        shared = found.shared
+        variables = [*explicit, *shared]
+        graph = _frozen(found, explicit, on_unused_input or "raise")
+        label = name or "function"
+        interface = Interface(
+            types=tuple(variable.type for variable in [*given, *shared]),
+            n_outputs=len(wanted),
+            updated=(*states, *(len(explicit) + shared.index(variable) for variable in found.updates)),
+            convert=ArgumentConverter(label, [*given, *shared], len(explicit), allow_input_downcast),
+        )
         compiled = compile_function(FunctionRequest(graph, interface, get_mode(mode), label))
     represented = {k: v.type for k, v in enumerate(wanted) if isinstance(v.type, RepresentedType)}
     is_list = not isinstance(outputs, Variable)

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from engine.configdefaults import config
+from engine.configdefaults import config, is_compiling
 from engine.errors import MaskedArrayError
 from engine.graph.apply import Apply
 from engine.graph.represented import RepresentedType
@@ -72,7 +72,7 @@ def _is_empty_list(value: Any, data: np.ndarray) -> bool:
 
 def _is_of_policy(value: Any) -> bool:
     """Return True for a Python float where the flag cast_policy makes these floatX."""
-    return type(value) is float and config.cast_policy == "numpy+floatX"
+    return type(value) is float and config.cast_policy == "numpy+floatX" and not is_compiling()
 
 
 def _holds_variables(value: Sequence[Any]) -> bool:

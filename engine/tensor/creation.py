@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from engine.configdefaults import config
+from engine.configdefaults import config, is_compiling
 from engine.errors import ComplexError
 from engine.graph.apply import Apply
 from engine.graph.op import Op
@@ -246,7 +246,7 @@ def arange(start: Any, stop: Any = None, step: Any = 1, dtype: Any = None) -> Te
 
 def _range_dtype(given: Sequence[Any], bounds: Sequence[Any]) -> str:
     """Return the dtype of a range between `bounds`, the tensors of `given`: Python numbers have no say."""
-    if config.cast_policy == "numpy+floatX":
+    if config.cast_policy == "numpy+floatX" and not is_compiling():
         return _numpy_range_dtype(given, [bound.type.dtype for bound in bounds])
     if not any(bound.type.dtype in FLOATS for bound in bounds):
         return "int64"

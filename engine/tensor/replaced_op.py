@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from engine.configdefaults import compiling
 from engine.graph.apply import Apply
 from engine.graph.op import Op
 from engine.graph.reference import evaluate
@@ -31,8 +32,8 @@ class ReplacedOp(Op):
         return Apply(self, tensors, [output.type.make_variable() for output in outputs])
 
     def perform(self, node: Apply, inputs: Sequence[Any], output_storage: Sequence[list[Any]]) -> None:
-        given = [variable.type.make_variable() for variable in node.inputs]
-        for cell, result in zip(
-            output_storage, evaluate(given, self.replacement(*given), inputs), strict=True
-        ):
+        with compiling():
+            given = [variable.type.make_variable() for variable in node.inputs]
+            outputs = self.replacement(*given)
+        for cell, result in zip(output_storage, evaluate(given, outputs, inputs), strict=True):
             cell[0] = result

@@ -17,7 +17,7 @@ import numpy as np
 from xxhash import xxh3_128_hexdigest
 
 from cachegraph.pickling.rebuilding import rebuilds_pickled
-from engine.configdefaults import config
+from engine.configdefaults import config, is_compiling
 from engine.errors import Float64Error, MaskedArrayError, NotNumbersError, RangeError, StaticShapeError
 from engine.graph.types import Type
 from engine.graph.variables import Constant
@@ -194,7 +194,7 @@ class TensorType(Type):
         return TensorConstant(self, self.filter(value), name)
 
     def make_variable(self, name: str | None = None) -> TensorVariable:
-        if config.warn_float64 != "ignore" and self.dtype == "float64":
+        if config.warn_float64 != "ignore" and self.dtype == "float64" and not is_compiling():
             _tell_of_float64(self, name)
         return TensorVariable(self, None, None, name)
 

@@ -1,5 +1,7 @@
 """The flags: floatX is the dtype of tensors that are made without one, and of nothing else."""
 
+import threading
+
 import numpy as np
 import pytest
 
@@ -97,9 +99,9 @@ def test_the_flag_warn_float64_tells_of_what_a_user_makes_and_not_of_what_a_comp
 
 
 class _NeverRead:
-    # While a function is compiled, these are at their defaults whatever a user chose.
-    cast_policy = "custom"
-    warn_float64 = "ignore"
+    # While a function is compiled, these decide nothing.
+    cast_policy = "numpy+floatX"
+    warn_float64 = "raise"
 
     def __getattr__(self, name):
         raise AssertionError(f"a graph that is compiled must not depend on the flag {name}")
@@ -122,3 +124,23 @@ def test_no_function_depends_on_the_flag_that_holds_when_it_is_compiled(monkeypa
     for mode in ("FAST_RUN", "NUMPY"):
         found = engine.function([x, v], outputs, mode=mode)(np.eye(3), np.arange(3, dtype="float32"))
         assert [each.dtype.name for each in found] == [each.dtype for each in outputs]
+
+
+def test_threads_that_compile_leave_the_flags_of_others_as_they_are():
+    def compile_some(number):
+        x = pt.fvector(f"x{number}")
+        y = pt.cast(pt.exp(x * number), "float32")
+        for _ in range(10):
+            engine.function([x], pt.sum(y) * number, mode="NUMPY")([1.0])
+
+    with config.change_flags(cast_policy="numpy+floatX", warn_float64="raise"):
+        threads = [threading.Thread(target=compile_some, args=(number,)) for number in range(4)]
+        for thread in threads:
+            thread.start()
+        for _ in range(1000):
+            assert (config.cast_policy, config.warn_float64) == ("numpy+floatX", "raise")
+            with pytest.raises(Float64Error):
+                pt.dvector()
+        for thread in threads:
+            thread.join()
+    assert (config.cast_policy, config.warn_float64) == ("custom", "ignore")
