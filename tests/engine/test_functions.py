@@ -765,10 +765,3 @@ def test_outputs_are_the_results_without_updates():
         for each in (f, pickle.loads(pickle.dumps(f))):
             assert [output.variable.dtype for output in each.outputs] == ["bool", "float64"]
     assert function([x], x + 1).outputs[0].variable.type == x.type
-
-
-def test_a_value_that_nothing_needs_is_refused_by_eval_unless_it_is_ignored():
-    x, y = pt.dscalar("x"), pt.dscalar("y")
-    with pytest.raises(UnusedInputError, match="input y is not used"):
-        (x + 1).eval({x: 1.0, y: 2.0})
-    assert (x + 1).eval({x: 1.0, y: 2.0}, on_unused_input="ignore") == 2.0

@@ -180,8 +180,9 @@ def test_a_variable_is_evaluated_with_values_of_inputs_or_of_their_names():
         total.eval({"nonsense": 1.0})
     with pytest.raises(ValueError, match="Found multiple variables with name x"):
         (pt.dscalar("x") + x).eval({"x": 1.0})
-    with pytest.warns(UserWarning, match="not used"):
+    with pytest.raises(engine.errors.UnusedInputError, match="input y is not used"):
         x.eval({x: 1.0, y: 2.0}, mode="NUMPY")
+    assert x.eval({x: 1.0, y: 2.0}, mode="NUMPY", on_unused_input="ignore") == 1.0
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert total.eval({total: 3.0}, mode="NUMPY") == 3.0
