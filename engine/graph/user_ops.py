@@ -6,9 +6,11 @@ stored: a stored function refers to them, and takes them from the graph at hand.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
+from engine.errors import NullGradientError
+from engine.graph.absent_gradients import DisconnectedType, NullType, disconnected_type
 from engine.graph.apply import Apply
 from engine.graph.fgraph import FrozenFunctionGraph
 from engine.graph.op import Op
@@ -71,3 +73,28 @@ def without_context(node: Apply) -> Apply:
         [variable.type.make_variable() for variable in variables] for variables in (node.inputs, node.outputs)
     )
     return Apply(node.op, inputs, outputs)
+
+
+def users_method(op: Op, name: str, older: Sequence[str]) -> Any:
+    """Return the method of this name, or else of an older one, that a user has written; None without one."""
+    if not is_user_op(op):
+        return None
+    if (getattr(getattr(type(op), name), "__module__", None) or "").partition(".")[0] != "engine":
+        return getattr(op, name)
+    return next((getattr(op, each) for each in older if hasattr(op, each)), None)
+
+
+def given_to_user(derivative: Any) -> Any:
+    """Return a derivative as methods of users' take it: a variable of DisconnectedType for None."""
+    return disconnected_type.make_variable() if derivative is None else derivative
+
+
+def given_by_user(op: Op, derivative: Any) -> Any:
+    """Return a derivative that a method of `op` gave, None for no dependence.
+
+    Raises NullGradientError for one that is not defined.
+    """
+    type_of = getattr(derivative, "type", None)
+    if isinstance(type_of, NullType):
+        raise NullGradientError(f"Taking a gradient through {op}: {type_of.why_null}", op)
+    return None if isinstance(type_of, DisconnectedType) else derivative

@@ -12,16 +12,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from engine.errors import NullGradientError
-from engine.graph.absent_gradients import DisconnectedType, NullType, disconnected_type
 from engine.graph.traversal import io_toposort
+from engine.graph.user_ops import given_by_user, given_to_user, users_method
 from engine.graph.variables import Constant, Variable
 from engine.scalar.type import scalar_type
 
 if TYPE_CHECKING:
     from engine.graph.apply import Apply
-
-_GRADIENTS = ("pullback", "L_op", "grad")
-"""The names of the method that gives gradients: of this release, and older ones."""
 
 
 def computed_by_numbers(op: Any, arrays: Sequence[Any]) -> Any:
@@ -30,7 +27,7 @@ def computed_by_numbers(op: Any, arrays: Sequence[Any]) -> Any:
     kinds = [np.asarray(array).dtype for array in arrays]
     node = op.node_of(tuple([kind.name for kind in kinds]))
     dtypes = [variable.type.dtype for variable in node.outputs]
-    compute = _performed(op, node) if _is_of_engine(op.impl) else op.impl
+    compute = users_method(op, "impl", ()) or _performed(op, node)
 
     def of_numbers(
         *numbers: Any,
@@ -53,11 +50,6 @@ def _performed(op: Any, node: Apply) -> Callable[..., Any]:
     return compute
 
 
-def _is_of_engine(method: Any) -> bool:
-    module = getattr(getattr(method, "__func__", method), "__module__", None)
-    return isinstance(module, str) and module.partition(".")[0] == "engine"
-
-
 def derivative_by_numbers(
     op: Any,
     inputs: Sequence[Any],
@@ -75,37 +67,23 @@ def derivative_by_numbers(
     numbers = [scalar_type(variable.type.dtype).make_variable() for variable in inputs]
     results = op.make_node(*numbers).outputs
     slopes = [
-        disconnected_type.make_variable() if each is None else scalar_type(each.type.dtype).make_variable()
+        given_to_user(None if each is None else scalar_type(each.type.dtype).make_variable())
         for each in cotangents
     ]
-    found = _gradients(op, numbers, results, slopes)
+    method = users_method(op, "pullback", ("L_op", "grad"))
+    if method is None:
+        raise NullGradientError(f"Taking a gradient through {op}: it defines no pullback, L_op or grad", op)
+    found = method(numbers, slopes) if method.__name__ == "grad" else method(numbers, results, slopes)
     if len(found) != len(inputs):
         raise ValueError(
             f"Pulling back through {op}: it has {len(inputs)} inputs, and gave {len(found)} gradients"
         )
     present = [
-        None if wanted is not None and not wanted[place] else _present(op, gradient)
+        None if wanted is not None and not wanted[place] else given_by_user(op, gradient)
         for place, gradient in enumerate(found)
     ]
     given = dict(zip((*numbers, *results, *slopes), (*inputs, *outputs, *cotangents), strict=True))
     return _on_elements(present, given, apply)
-
-
-def _gradients(
-    op: Any, numbers: Sequence[Any], results: Sequence[Variable], slopes: Sequence[Variable]
-) -> Sequence[Any]:
-    for name in _GRADIENTS:
-        method: Any = getattr(op, name, None)
-        if method is not None and not _is_of_engine(method):
-            return method(numbers, slopes) if name == "grad" else method(numbers, results, slopes)
-    raise NullGradientError(f"Taking a gradient through {op}: it defines no pullback, L_op or grad", op)
-
-
-def _present(op: Any, gradient: Any) -> Any:
-    type_of = getattr(gradient, "type", None)
-    if isinstance(type_of, NullType):
-        raise NullGradientError(f"Taking a gradient through {op}: {type_of.why_null}", op)
-    return None if isinstance(type_of, DisconnectedType) else gradient
 
 
 def _on_elements(

@@ -57,7 +57,7 @@ def _to_array(value: Any, dtype: Any) -> np.ndarray:
         raise TypeError(f"Making a constant of {value!r}: numpy makes no array of it ({error})") from error
     if data.dtype.kind not in "biufc":
         raise TypeError(f"Making a constant of {value!r} ({type(value).__name__}): it is not made of numbers")
-    if dtype is None and (_is_empty_list(value, data) or _is_of_policy(value)):
+    if dtype is None and (_is_empty_list(value, data) or _becomes_floatX(value)):
         data = data.astype(check_dtype("floatX"))
     wanted = check_dtype(data.dtype if dtype is None else dtype)
     if data.dtype.kind == "c" and wanted not in COMPLEX:
@@ -70,7 +70,7 @@ def _is_empty_list(value: Any, data: np.ndarray) -> bool:
     return data.size == 0 and not isinstance(value, np.ndarray | np.generic)
 
 
-def _is_of_policy(value: Any) -> bool:
+def _becomes_floatX(value: Any) -> bool:
     """Return True for a Python float where the flag cast_policy makes these floatX."""
     return type(value) is float and config.cast_policy == "numpy+floatX" and not is_compiling()
 
