@@ -80,15 +80,19 @@ class _NodeCall:
     """One node, its thunk and where its values are."""
 
     def __init__(self, node: Any, places: Places) -> None:
+        # A hit imports this module, and most have no such node.
+        from engine.pytensor.draws import drawing_as_numba
+
         self.node = node
-        variables = dict.fromkeys([*node.inputs, *node.outputs])
+        run = drawing_as_numba(node)
+        variables = dict.fromkeys([*run.inputs, *run.outputs])
         storage: dict[Any, list[Any]] = {variable: [None] for variable in variables}
         computed = {variable: [True] for variable in variables}
-        self.thunk = node.op.make_thunk(node, storage, computed, [], impl=_language(node))
-        self.thunk.inputs = [storage[variable] for variable in node.inputs]
-        self.thunk.outputs = [storage[variable] for variable in node.outputs]
+        self.thunk = run.op.make_thunk(run, storage, computed, [], impl=_language(node))
+        self.thunk.inputs = [storage[variable] for variable in run.inputs]
+        self.thunk.outputs = [storage[variable] for variable in run.outputs]
         self._reads = [(storage[v], places(v)) for v in dict.fromkeys(node.inputs)]
-        self._writes = [(storage[v], places(v)) for v in node.outputs]
+        self._writes = list(zip(self.thunk.outputs, map(places, node.outputs), strict=True))
 
     def __call__(self, values: Values) -> None:
         for cell, place in self._reads:

@@ -1,0 +1,74 @@
+"""Draws of the distributions for which PyTensor's numba mode takes other numbers from a generator than `perform`.
+
+numba's mode is PyTensor's default, so one seed must give the same draws in it and on the engine. For most
+distributions both take numpy's. For those here `perform` calls SciPy, which inverts the distribution function;
+the numba mode has the definitions that are written below. Last digits may differ: numba is allowed to round a
+product and a sum once.
+
+The numba mode's choice without replacement is left out: without weights it permutes as many numbers as it
+draws, so it never takes any but the first ones, and with weights it sorts them (PyTensor 3.3.7).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from pytensor.compile.inner_function import HasInnerFunction
+from pytensor.graph.basic import Apply
+from pytensor.tensor.random.basic import BernoulliRV, CauchyRV, GumbelRV
+
+Size = tuple[int, ...] | None
+"""The shape of the draws; None for that of the parameters together."""
+
+
+class _Bernoulli(BernoulliRV):
+    @classmethod
+    def rng_fn(cls, rng: np.random.Generator, p: Any, size: Size) -> Any:
+        """Return which of uniform numbers are not above `p`: all of them where it is NaN, as numba compares."""
+        return ~(p < rng.random(np.shape(p) if size is None else size))
+
+
+class _Cauchy(CauchyRV):
+    @classmethod
+    def rng_fn(cls, rng: np.random.Generator, loc: Any, scale: Any, size: Size) -> Any:
+        shape = np.broadcast_shapes(np.shape(loc), np.shape(scale)) if size is None else size
+        return loc + scale * rng.standard_cauchy(shape)
+
+
+class _Gumbel(GumbelRV):
+    @classmethod
+    def rng_fn(cls, rng: np.random.Generator, loc: Any, scale: Any, size: Size) -> Any:
+        return rng.gumbel(loc, scale, size)
+
+
+_DRAWN: dict[type, type] = {BernoulliRV: _Bernoulli, CauchyRV: _Cauchy, GumbelRV: _Gumbel}
+"""By PyTensor's class; a subclass of a user's has a `rng_fn` of its own."""
+
+
+def drawing_as_numba(node: Any) -> Any:
+    """Return a node that computes what `node` does, but draws as the numba mode; `node` if it does so already."""
+    op = _op_drawing_as_numba(node.op)
+    return node if op is node.op else Apply(op, node.inputs, [output.clone() for output in node.outputs])
+
+
+def _op_drawing_as_numba(op: Any) -> Any:
+    if isinstance(op, HasInnerFunction):
+        return _with_inner_draws(op)
+    drawn = _DRAWN.get(type(op))
+    if drawn is None:
+        return op
+    found: Any = object.__new__(drawn)
+    vars(found).update(vars(op))
+    return found
+
+
+def _with_inner_draws(op: Any) -> Any:
+    """Return `op`, or a copy whose inner graph draws as the numba mode."""
+    inner, is_changed = op.fgraph.unfreeze(), False
+    for node in inner.toposort():
+        found = drawing_as_numba(node)
+        if found is not node:
+            inner.replace_all(zip(node.outputs, found.outputs, strict=True), import_missing=True)
+            is_changed = True
+    return op.clone_with_inner_graph(inner) if is_changed else op
