@@ -11,8 +11,10 @@ from pytensor.tensor.blas.gemv import Gemv
 from pytensor.tensor.linalg.constructors import BlockDiagonal
 from pytensor.tensor.linalg.decomposition.cholesky import Cholesky
 from pytensor.tensor.linalg.decomposition.eigen import Eigh
+from pytensor.tensor.linalg.decomposition.lu import LUFactor, PivotToPermutations
 from pytensor.tensor.linalg.inverse import MatrixInverse
 from pytensor.tensor.linalg.solvers.general import Solve
+from pytensor.tensor.linalg.solvers.linear_control import SolveSylvester
 from pytensor.tensor.linalg.solvers.psd import CholeskySolve
 from pytensor.tensor.linalg.solvers.triangular import SolveTriangular
 from pytensor.tensor.linalg.summary import Det, SLogDet
@@ -75,6 +77,10 @@ def _cho_solve(scope: Scope, node: Any, factor: Any, b: Any) -> Any:
     return linalg.cho_solve((_float(node, factor), node.op.lower), _float(node, b), b_ndim=node.op.b_ndim)
 
 
+def _solve_sylvester(scope: Scope, node: Any, a: Any, b: Any, c: Any) -> Any:
+    return linalg.solve_sylvester(*(_float(node, x) for x in (a, b, c)))
+
+
 def _inverse(scope: Scope, node: Any, x: Any) -> Any:
     given = _float(node, x)
     found = linalg.inv(given)
@@ -93,6 +99,14 @@ def _eigh(scope: Scope, node: Any, a: Any, b: Any = None) -> list[Any]:
     values, vectors = linalg.Eigh(node.op.lower, node.op.driver)(given)
     scope.require(pt.invert(pt.any(pt.isnan(values))), LinAlgError, "no eigenvalues were found")
     return [values, vectors]
+
+
+def _lu_factor(scope: Scope, node: Any, x: Any) -> list[Any]:
+    return list(linalg.lu_factor(_float(node, x)))
+
+
+def _permutation(scope: Scope, node: Any, pivots: Any) -> Any:
+    return linalg.pivot_to_permutation(pivots, node.op.inverse)
 
 
 def _det(scope: Scope, node: Any, x: Any) -> Any:
@@ -129,8 +143,11 @@ RULES: dict[type, Rule] = {
     Solve: _solve,
     SolveTriangular: _solve_triangular,
     CholeskySolve: _cho_solve,
+    SolveSylvester: _solve_sylvester,
     MatrixInverse: _inverse,
     Eigh: _eigh,
+    LUFactor: _lu_factor,
+    PivotToPermutations: _permutation,
     Det: _det,
     SLogDet: _slogdet,
     BlockDiagonal: _block_diagonal,

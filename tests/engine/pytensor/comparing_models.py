@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from typing import Any
 from unittest import mock
 
@@ -11,6 +13,7 @@ import pymc as pm
 from pymc.sampling import forward
 from pytensor.compile.mode import Mode
 from pytensor.graph.rewriting.db import RewriteDatabaseQuery
+from pytensor.tensor.random.basic import BernoulliRV, CauchyRV, GumbelRV
 
 from engine.pytensor.nodes import NodeStage
 from tests.engine.pytensor.exact import compute, exact
@@ -86,6 +89,23 @@ def error_of(result: Any, due: Any) -> float:
     return max(errors)
 
 
+DEFINITIONS = {
+    BernoulliRV: lambda rng, p, size: np.where(p < rng.uniform(size=size or np.shape(p)), 0, 1),
+    CauchyRV: lambda rng, loc, scale, size: loc + scale * rng.standard_cauchy(size or np.shape(loc + scale)),
+    GumbelRV: lambda rng, loc, scale, size: rng.gumbel(loc, scale, size),
+}
+"""What PyTensor's numba mode draws where its performs draw something else (test_draws.py compares them)."""
+
+
+@contextmanager
+def performs_as_numba() -> Iterator[None]:
+    """PyTensor's performs draw by DEFINITIONS within."""
+    with ExitStack() as stack:
+        for cls, draw in DEFINITIONS.items():
+            stack.enter_context(mock.patch.object(cls, "rng_fn_scipy", staticmethod(draw)))
+        yield
+
+
 def draws(model: pm.Model, mode: Any) -> tuple[dict[str, np.ndarray], set[str]]:
     """Prior and posterior predictive draws by name, and the Ops that PyTensor computes if it is the engine.
 
@@ -98,7 +118,7 @@ def draws(model: pm.Model, mode: Any) -> tuple[dict[str, np.ndarray], set[str]]:
         return functions[-1]
 
     compile_function = forward.compile
-    with model, mock.patch.object(forward, "compile", compiled), quiet():
+    with model, mock.patch.object(forward, "compile", compiled), performs_as_numba(), quiet():
         prior = pm.sample_prior_predictive(3, random_seed=7, compile_kwargs={"mode": mode})
         found = {name: prior.prior[name].values for name in prior.prior.data_vars}
         if model.observed_RVs:

@@ -21,6 +21,7 @@ from tests.engine.pytensor.comparing_models import (
 )
 from tests.engine.pytensor.exact import compute
 from tests.engine.pytensor.models import MODELS
+from tests.engine.pytensor.models.packages import OF_PACKAGES
 
 LEFT: dict[str, set[str]] = {}
 """The Ops of a density and its gradient that PyTensor computes, by model. In all others there is none."""
@@ -88,6 +89,22 @@ def test_density_and_gradient_are_those_of_the_mode_or_as_exact(name: str, mode:
             if wrong and mode == "numba" and name in LOST_BY_THE_FORMULA:
                 wrong = difference(model, found, density(model, PYTHON), point)
             assert wrong is None
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", OF_PACKAGES)
+def test_a_model_that_a_package_builds_has_pytensors_density_gradient_and_draws(name: str) -> None:
+    package, make = OF_PACKAGES[name]
+    pytest.importorskip(package)
+    model = make()
+    found, expected = density(model, "ENGINE"), density(model, PYTHON)
+    assert left_of(found) == LEFT.get(name, set())
+    for point in (*points(model, 0.0, 1), *points(model, 0.5, 4), *points(model, 3.0, 2)):
+        assert difference(model, found, expected, point) is None
+    drawn, left = draws(make(), "ENGINE")
+    assert all(op.endswith("RV") for op in left), left
+    for variable, due in draws(make(), PYTHON)[0].items():
+        np.testing.assert_allclose(drawn[variable], due, 1e-7, 1e-12, err_msg=variable)
 
 
 @pytest.mark.slow

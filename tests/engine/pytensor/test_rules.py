@@ -252,6 +252,17 @@ def equations() -> Case:
     return [m, t], outputs, [M, T / 7]
 
 
+def factors_and_their_exchanges() -> Case:
+    factors, pivots = pt.linalg.lu_factor(m[:, 2::-1] + pt.eye(3))
+    orders = [pt.linalg.pivot_to_permutation(pivots, inverse) for inverse in (False, True)]
+    return [m], [factors, pivots, *orders, pt.linalg.lu_factor(pt.zeros((2, 2)))[0]], [M]
+
+
+def equations_of_two_matrices() -> Case:
+    square = m @ m.T
+    return [m, t], [pt.linalg.solve_sylvester(square, t[0, :3, :3] + 9 * pt.eye(3), square)], [M, T]
+
+
 def equations_with_one_triangle() -> Case:
     indefinite = m + m.T - 5 * pt.eye(3)
     given = [
@@ -340,6 +351,8 @@ CASES: list[Callable[[], Case]] = [
     products,
     equations,
     equations_with_one_triangle,
+    equations_of_two_matrices,
+    factors_and_their_exchanges,
     blocks_on_a_diagonal,
     eigenvectors,
     eigenvectors_of_what_is_not_a_number,
