@@ -125,7 +125,7 @@ _TABLE: dict[str, dict[str, str]] = {
         "engine.rewriting.passes.shapes": "local_subtensor_make_vector local_useless_dimshuffle_makevector",
         "engine.rewriting.passes.slices": "local_read_of_write_same_indices",
         "engine.rewriting.passes.softmaxes": "local_exp_log_softmax local_log_softmax_from_logsumexp",
-        "engine.rewriting.passes.sums": "local_reduce_broadcastable local_reduce_chain",
+        "engine.rewriting.passes.sums": "local_reduce_broadcastable local_reduce_chain local_useless_reduce",
         "engine.rewriting.passes.whole_slices": "local_useless_slice",
         "engine.rewriting.passes.written_parts": "local_setsubtensor_of_constants "
         "local_useless_inc_subtensor local_write_of_write_same_indices",

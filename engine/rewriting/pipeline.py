@@ -118,6 +118,7 @@ CANONICALIZE: tuple[NodeRewriter, ...] = (
     arithmetic.local_mul_switch_sink,
     arithmetic.local_div_switch_sink,
     branch_merging.local_merge_switch_same_cond,
+    sums.local_useless_reduce,
     sums.local_reduce_broadcastable,
     sums.local_reduce_chain,
     sums.local_sum_of_multiple,
@@ -149,7 +150,10 @@ def _canonical_forms() -> EquilibriumDB:
         canonicalize.register(inlining.name, inlining, tag, use_db_name_as_tag=False)
     # Functions are merged before and after; who asks for canonical forms alone has them merged, too.
     canonicalize.register("merge", MergeOptimizer(), "canonicalize", use_db_name_as_tag=False)
-    as_in_pytensor = {local_useless_blockwise.name: "local_eager_useless_unbatched_blockwise"}
+    as_in_pytensor = {
+        local_useless_blockwise.name: "local_eager_useless_unbatched_blockwise",
+        sums.local_useless_reduce.name: "local_cut_useless_reduce",
+    }
     for tag, rewriters in (("canonicalize", CANONICALIZE), ("stabilize", STABILIZE)):
         tags = ("fast_run", "fast_compile", tag, "specialize")  # what PyTensor specializes, runs here at once
         for rewriter in rewriters:

@@ -26,21 +26,34 @@ _CHAINED = (Sum, Prod, Max, Min, All, Any)
 
 
 @node_rewriter(_CHAINED)
+def local_useless_reduce(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
+    """Reductions over no axis -> x, in the dtype of the result."""
+    assert isinstance(node.op, Reduction)
+    return None if node.op.axis else _without_axes(node, node.inputs[0])
+
+
+@node_rewriter(_CHAINED)
 def local_reduce_broadcastable(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
     """Reductions over axes of length 1 -> x without these axes, and a reduction over the others."""
     op, (x,) = node.op, node.inputs
     assert isinstance(op, Reduction)
     lengths = tensor_type_of(x).shape
     ones = [axis for axis in op.axis if lengths[axis] == 1]
-    if op.axis and not ones:
+    if not ones:
         return None
     kept = [axis for axis in range(len(lengths)) if axis not in ones]
     if len(ones) < len(op.axis):
         axes = tuple([kept.index(axis) for axis in op.axis if axis not in ones])
         return [with_axis(op, axes).make_node(dimshuffle(x, kept)).outputs[0]]
+    return _without_axes(node, dimshuffle(x, kept))
+
+
+def _without_axes(node: Apply, x: Variable) -> list[Variable]:
+    """Return the reduction `node` of single elements, those of `x`: these in the dtype of the result."""
+    op = node.op
     if isinstance(op, Sum | Prod) and op.acc_dtype not in HOLDS_EXACTLY[dtype_of(x)]:
         x = cast(x, op.acc_dtype)
-    return [cast(dimshuffle(x, kept), dtype_of(node.outputs[0]))]
+    return [cast(x, dtype_of(node.outputs[0]))]
 
 
 @node_rewriter(_CHAINED)

@@ -1,6 +1,7 @@
 import numpy as np
 import pytest
 
+import engine as pytensor
 import engine.tensor as pt
 
 X = np.arange(24.0).reshape(2, 3, 4) - 7.5
@@ -119,3 +120,22 @@ def test_numbers_have_no_axis_to_reduce(rewritten):
     x = pt.dscalar("x")
     for reduce in (pt.sum, pt.prod, pt.max, pt.min):
         assert rewritten(x, reduce(x)).check_values(np.array(-2.5)).ops == []
+
+
+@pytest.mark.parametrize("reduce", [pt.sum, pt.prod, pt.max, pt.min])
+def test_a_reduction_over_no_axis_is_its_argument(rewritten, dtype, reduce):
+    x = pt.tensor("x", dtype=dtype, shape=(None, None))
+    assert rewritten(x, reduce(x, axis=())).check_values(X[0].astype(dtype)).ops == []
+
+
+def test_a_sum_of_bools_over_no_axis_is_of_integers(rewritten):
+    x = pt.tensor("x", dtype="bool", shape=(None,))
+    assert rewritten(x, pt.sum(x, axis=())).check_values(np.array([True, False])).ops == ["cast"]
+
+
+def test_a_mode_may_keep_reductions_over_no_axis():
+    x = pt.dmatrix("x")
+    mode = pytensor.compile.mode.get_default_mode().excluding("local_cut_useless_reduce")
+    total = pytensor.function([x], pt.sum(x, axis=()), mode=mode)
+    assert [str(node.op) for node in total.maker.fgraph.toposort()] == ["Sum{axis=[]}"]
+    np.testing.assert_array_equal(total(X[0]), X[0])
