@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -11,14 +12,15 @@ from engine.graph.apply import Apply
 from engine.graph.op import Op
 from engine.graph.variables import Constant, Variable
 from engine.scalar.promotion import FLOATS, INEXACT, INTEGERS
-from engine.tensor.axes import axis_of, normalize_axis, numbers_of, with_axis
+from engine.tensor.axes import axes_given, axis_of, normalize_axis, with_axis
 from engine.tensor.checks import Assert
 from engine.tensor.conditional import ifelse
 from engine.tensor.conversion import as_tensor_variable
 from engine.tensor.creation import arange, zeros_like
 from engine.tensor.elemwise import cast, dimshuffle
 from engine.tensor.math import add, eq, ge, lt, maximum, mod, sub
-from engine.tensor.shape import flatten, reshape, shape_i, size_over
+from engine.tensor.replaced_op import ReplacedOp
+from engine.tensor.shape import flatten, reshape, shape_i
 from engine.tensor.type import tensor_type
 
 if TYPE_CHECKING:
@@ -54,11 +56,11 @@ class ArgSortOp(Op):
         return [None]
 
 
-class SortOp(Op):
+class SortOp(ReplacedOp):
     """A tensor whose elements are sorted along its last axis.
 
-    The order of elements that are equal but for their bits is left open: zeros of both signs, and NaNs. The
-    `kind` says what was asked for; `order` is None, as tensors have no fields.
+    Of the `kind` "stable" elements that are equal but for their bits keep their order: zeros of both signs,
+    and NaNs. Otherwise it is left open. `order` is None, as tensors have no fields.
     """
 
     __props__ = ("kind",)
@@ -71,8 +73,17 @@ class SortOp(Op):
         x = _with_an_axis(x)
         return Apply(self, [x], [x.type.make_variable()])
 
+    def is_replaced(self, inputs: Sequence[Any]) -> bool:
+        """Return True if the order of equal elements can be seen."""
+        return self.kind == "stable" and inputs[0].type.dtype in INEXACT
+
+    def replacement(self, *inputs: Any) -> Sequence[Any]:
+        """Return the elements at the positions that sort them."""
+        (x,) = inputs
+        return [reshape(flatten(x)[_sources(x)], _lengths(x))]
+
     def perform(self, node: Apply, inputs: Sequence[Any], output_storage: Sequence[list[Any]]) -> None:
-        output_storage[0][0] = np.sort(inputs[0], axis=-1)
+        output_storage[0][0] = np.sort(inputs[0], axis=-1, kind="stable" if self.kind == "stable" else None)
 
     def vectorized(self, node: Apply, inputs: Sequence[Any]) -> Sequence[Any]:
         return self.make_node(inputs[0]).outputs
@@ -134,13 +145,7 @@ def sort(
     """
     _check_sort(kind, order, stable)
     op = SortOp(_kind(kind, stable))
-
-    def sorted_last(x: Any) -> Any:
-        if op.kind == "stable" and x.type.dtype in INEXACT:
-            return reshape(flatten(x)[_sources(x)], _lengths(x))
-        return op.make_node(x).outputs[0]
-
-    return _along("Sort", x, axis, sorted_last)
+    return _along("Sort", x, axis, lambda last: op.make_node(last).outputs[0])
 
 
 def _check_sort(kind: str | None, order: None, stable: bool | None) -> None:
@@ -188,32 +193,39 @@ def _with_axis_last(x: Any, axis: Any) -> tuple[Any, list[int]]:
 
 
 class _Extreme(Op):
-    """Base class of the position along `axis` of the first extreme element; a NaN is the most extreme.
+    """Base class of the position of the first extreme element over `axis`: one axis, several, or all (None).
 
-    Raises ValueError for an empty axis.
+    Over several axes it is the position among their elements in C order. A NaN is the most extreme. Raises
+    ValueError for no elements. The Op of a node has a sorted tuple of non-negative axes.
     """
 
     __props__ = ("axis",)
 
-    def __init__(self, axis: int) -> None:
-        (self.axis,) = numbers_of("Making an Op along an axis", [axis])
+    def __init__(self, axis: Any) -> None:
+        self.axis: Any = axes_given("Finding a position", axis)
 
     def make_node(self, x: Any) -> Apply:
         x = as_tensor_variable(x)
-        axis = axis_of(f"Applying {self} to {x.type}", self.axis, x.type.ndim)
-        shape = [length for number, length in enumerate(x.type.shape) if number != axis]
-        op = self if axis == self.axis else with_axis(self, axis)
+        axes = normalize_axis(f"Applying {self} to {x.type}", self.axis, x.type.ndim)
+        shape = [length for number, length in enumerate(x.type.shape) if number not in axes]
+        op = self if axes == self.axis else with_axis(self, axes)
         return Apply(op, [x], [tensor_type("int64", tuple(shape)).make_variable()])
 
     def perform(self, node: Apply, inputs: Sequence[Any], output_storage: Sequence[list[Any]]) -> None:
-        output_storage[0][0] = np.asarray(self.found(inputs[0]), "int64")
+        (x,) = inputs
+        kept = [axis for axis in range(x.ndim) if axis not in self.axis]
+        shape = [x.shape[axis] for axis in kept]
+        rows = np.transpose(x, [*kept, *self.axis]).reshape(
+            [*shape, math.prod(x.shape[axis] for axis in self.axis)]
+        )
+        output_storage[0][0] = np.asarray(self.found(rows), "int64")
 
     def vectorized(self, node: Apply, inputs: Sequence[Any]) -> Sequence[Any]:
         count = inputs[0].type.ndim - node.inputs[0].type.ndim
-        return with_axis(self, self.axis + count).make_node(inputs[0]).outputs
+        return with_axis(self, tuple([axis + count for axis in self.axis])).make_node(inputs[0]).outputs
 
     def found(self, x: np.ndarray) -> Any:
-        """Return the positions for an array."""
+        """Return the positions along the last axis of an array."""
         raise NotImplementedError
 
     def pullback(self, inputs: Sequence[Any], outputs: Sequence[Any], cotangents: Sequence[Any]) -> list[Any]:
@@ -224,14 +236,14 @@ class Argmax(_Extreme):
     """The position of the first largest element."""
 
     def found(self, x: np.ndarray) -> Any:
-        return np.argmax(x, axis=self.axis)
+        return np.argmax(x, axis=-1)
 
 
 class Argmin(_Extreme):
     """The position of the first smallest element."""
 
     def found(self, x: np.ndarray) -> Any:
-        return np.argmin(x, axis=self.axis)
+        return np.argmin(x, axis=-1)
 
 
 def argmax(x: Any, axis: Any = None, keepdims: bool = False) -> TensorVariable:
@@ -252,17 +264,9 @@ def argmin(x: Any, axis: Any = None, keepdims: bool = False) -> TensorVariable:
 
 def _position(op: type[_Extreme], x: Any, axis: Any, keepdims: bool) -> Any:
     x = as_tensor_variable(x)
-    ndim = x.type.ndim
-    axes = normalize_axis("Finding a position", axis, ndim)
-    rest = [a for a in range(ndim) if a not in axes]
-    found = op(axes[0] if len(axes) == 1 else len(rest)).make_node(_with_one_for(x, axes, rest)).outputs[0]
-    kept = iter(range(len(rest)))
-    return dimshuffle(found, ["x" if a in axes else next(kept) for a in range(ndim)]) if keepdims else found
-
-
-def _with_one_for(x: Any, axes: tuple[int, ...], rest: list[int]) -> Any:
-    """Return `x` with `axes` merged into one last axis; a single axis stays where it is."""
-    if len(axes) == 1:
-        return x
-    moved = dimshuffle(x, [*rest, *axes])
-    return reshape(moved, [*[shape_i(x, a) for a in rest], size_over(x, axes)]) if rest else flatten(moved)
+    axes = normalize_axis("Finding a position", axis, x.type.ndim)
+    found = op(axes).make_node(x).outputs[0]
+    kept = iter(range(found.type.ndim))
+    if not keepdims:
+        return found
+    return dimshuffle(found, ["x" if a in axes else next(kept) for a in range(x.type.ndim)])

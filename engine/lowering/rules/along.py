@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, cast
 
 from engine.graph.apply import Apply
@@ -10,6 +11,8 @@ from engine.lowering.kernels.sort import argsort, sort
 from engine.lowering.loops import Kernel
 from engine.lowering.lower import Lowering, dtype
 from engine.lowering.op_rule import OpRule, Rules
+from engine.lowering.rules.shape import permuted_view
+from engine.lowering.steps import Value
 from engine.tensor.ordering import Argmax, Argmin, ArgSortOp, SortOp
 from engine.tensor.reduction import CumOp
 
@@ -18,26 +21,35 @@ def _lower_cumulative(lowering: Lowering, node: Apply) -> None:
     source, output = node.inputs[0], node.outputs[0]
     lowering.dims[output] = lowering.dims_of(source)
     if lowering.is_needed(output):
-        _call(lowering, node, cumulative(cast(CumOp, node.op).mode, dtype(source)))
+        op = cast(CumOp, node.op)
+        value = lowering.contiguous(lowering.value_of(source))
+        _call(lowering, node, value, range(op.axis, op.axis + 1), cumulative(op.mode, dtype(source)))
 
 
 def _lower_extreme(lowering: Lowering, node: Apply) -> None:
     source, output = node.inputs[0], node.outputs[0]
-    axis = cast(Any, node.op).axis
+    axes: Sequence[int] = cast(Any, node.op).axis
     lengths = lowering.dims_of(source)
-    lowering.dims[output] = (*lengths[:axis], *lengths[axis + 1 :])
-    if lowering.is_needed(output):
-        kind = "max" if isinstance(node.op, Argmax) else "min"
-        is_last = axis == len(lengths) - 1
-        _call(lowering, node, position_of_extreme(kind, dtype(source), is_last))
+    kept = [axis for axis in range(len(lengths)) if axis not in axes]
+    lowering.dims[output] = tuple([lengths[axis] for axis in kept])
+    if not lowering.is_needed(output):
+        return
+    value = lowering.value_of(source)
+    along = range(axes[0], axes[-1] + 1) if axes else range(len(lengths), len(lengths))
+    if len(along) > len(axes):  # others are between them
+        order = (*kept, *axes)
+        value = permuted_view(lowering, value, order, tuple([lengths[axis] for axis in order]))
+        along = range(len(kept), len(lengths))
+    kind = "max" if isinstance(node.op, Argmax) else "min"
+    kernel = position_of_extreme(kind, dtype(source), along.stop == len(lengths))
+    _call(lowering, node, lowering.contiguous(value), along, kernel)
 
 
-def _call(lowering: Lowering, node: Apply, kernel: Kernel) -> None:
-    table, output = lowering.table, node.outputs[0]
-    axis = cast(Any, node.op).axis
-    value = lowering.contiguous(lowering.value_of(node.inputs[0]))
-    lengths = value.dims
-    extents = (table.product(lengths[:axis]), lengths[axis], table.product(lengths[axis + 1 :]))
+def _call(lowering: Lowering, node: Apply, value: Value, along: range, kernel: Kernel) -> None:
+    """Call `kernel` for the output of `node`, with what is before, in and behind the axes `along`."""
+    table, output, lengths = lowering.table, node.outputs[0], value.dims
+    parts = (lengths[: along.start], lengths[along.start : along.stop], lengths[along.stop :])
+    extents = tuple([table.product(part) for part in parts])
     result = lowering.allocate(output, [value], lowering.dims[output], extents)
     table.call(kernel, [value], [result], str(node.op), extents)
 

@@ -35,10 +35,10 @@ def _lower_dimshuffle(lowering: Lowering, node: Apply) -> None:
     if not lowering.is_needed(output):
         return
     value = lowering.value_of(source)
-    lowering.values[output] = _permuted_view(lowering, value, op.new_order, lowering.dims[output])
+    lowering.values[output] = permuted_view(lowering, value, op.new_order, lowering.dims[output])
 
 
-def _permuted_view(lowering: Lowering, value: Value, order: tuple[Any, ...], dims: tuple[int, ...]) -> Value:
+def permuted_view(lowering: Lowering, value: Value, order: tuple[Any, ...], dims: tuple[int, ...]) -> Value:
     """Return `value` with its dims in another order: strided, unless the dims longer than 1 keep theirs."""
     table = lowering.table
     one = table.constant(1)

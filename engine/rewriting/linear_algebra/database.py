@@ -14,11 +14,13 @@ from engine.rewriting.linear_algebra.core_rewriter import core_of
 from engine.rewriting.merge import MergeOptimizer
 from engine.rewriting.rewriters import GraphRewriter, RewriteReport
 from engine.tensor.linalg.matrix_op import MatrixOp
+from engine.tensor.ordering import SortOp
 from engine.tensor.replaced_op import ReplacedOp
 from engine.tensor.subtensor import AdvancedIncSubtensor, AdvancedSubtensor
 
 _KEY_OF = {key.name: key for key in ALL_KEYS}
 _MATRIX_OPS = (MatrixOp, ReplacedOp, AllocDiag, ExtractDiag, SpecifyAssumptions)
+_OF_ELEMENTS = (AdvancedSubtensor, AdvancedIncSubtensor, SortOp)
 
 
 class DrainSpecifyAssumptions(GraphRewriter):
@@ -60,7 +62,7 @@ class LinearAlgebraRewriter(GraphRewriter):
 
 
 def _is_of_matrices(op: Op) -> bool:
-    return isinstance(op, _MATRIX_OPS) and not isinstance(op, AdvancedSubtensor | AdvancedIncSubtensor)
+    return isinstance(op, _MATRIX_OPS) and not isinstance(op, _OF_ELEMENTS)
 
 
 class LinearAlgebraDB(EquilibriumDB):

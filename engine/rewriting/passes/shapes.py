@@ -43,6 +43,7 @@ from engine.tensor.linalg.callback_op import SMALLER, CallbackOp
 from engine.tensor.linalg.equations import Solve, SolveTriangular
 from engine.tensor.linalg.factorizations import Cholesky
 from engine.tensor.matching import scalar_value, tensor_type_of
+from engine.tensor.ordering import Argmax, Argmin
 from engine.tensor.products import Dot
 from engine.tensor.reduction import Reduction
 from engine.tensor.shape import is_length
@@ -132,7 +133,7 @@ def _source(x: Variable, axis: int) -> Axis | Variable | None:
     if isinstance(op, DimShuffle):
         place = op.new_order[axis]
         return None if isinstance(place, str) else (inputs[0], place)
-    if isinstance(op, Reduction):
+    if isinstance(op, Reduction | Argmax | Argmin):
         kept = [a for a in range(tensor_type_of(inputs[0]).ndim) if a not in op.axis]
         return inputs[0], kept[axis]
     if isinstance(op, Dot):

@@ -106,10 +106,10 @@ OPS: dict[str, tuple[Callable[[Any], Any], Callable[..., Any]]] = {
     "Softmax": (lambda axis: pt.Softmax(axis=axis)(x), special.softmax),
     "LogSoftmax": (lambda axis: pt.LogSoftmax(axis=axis)(x), special.log_softmax),
     "LogSumExp": (lambda axis: pt.LogSumExp(axis=axis)(x), special.logsumexp),
+    "Argmax": (lambda axis: pt.Argmax(axis)(x), position_over(np.argmax)),
+    "Argmin": (lambda axis: pt.Argmin(axis)(x), position_over(np.argmin)),
 }
 OPS_ALONG: dict[str, tuple[Callable[[Any], Any], Callable[..., Any]]] = {
-    "Argmax": (lambda axis: pt.Argmax(axis)(x), np.argmax),
-    "Argmin": (lambda axis: pt.Argmin(axis)(x), np.argmin),
     "CumOp": (lambda axis: pt.CumOp(axis)(x), np.cumsum),
     "join": (lambda axis: pt.join(axis, x, x), lambda value, axis: np.concatenate([value, value], axis)),
     "concatenate": (

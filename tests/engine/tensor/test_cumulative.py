@@ -7,6 +7,7 @@ import engine
 import engine.tensor as pt
 from engine import grad, verify_grad
 from engine.graph.reference import evaluate
+from engine.graph.replace import vectorize_graph
 from tests.engine.special_values import DTYPES
 
 X = np.array([[[1.5, -2.0], [0.5, 3.0], [-1.0, 2.5]], [[0.25, 3.0], [2.0, 3.0], [1.0, -0.5]]])
@@ -54,6 +55,34 @@ def test_over_axes(dtype, mode, kernels_once):
                 (pt.std(x, axis, ddof=1, keepdims=True), np.std(value, axis, ddof=1, keepdims=True)),
             ]
     compare(x, cases, value, mode)
+
+
+@pytest.mark.parametrize("mode", ["FAST_RUN", "NUMPY"])
+@pytest.mark.parametrize("axes", [(), (0,), (2,), (0, 1), (1, 2), (0, 2), (1, 3), (0, 1, 3), (0, 1, 2, 3)])
+def test_a_position_over_axes_is_that_among_their_elements(axes, mode):
+    value = np.random.default_rng(sum(axes)).integers(0, 9, (2, 3, 4, 5)).astype("float64")
+    kept = [axis for axis in range(4) if axis not in axes]
+    rows = value.transpose(*kept, *axes).reshape([*[value.shape[axis] for axis in kept], -1])
+    x = pt.dtensor4("x")
+    largest, smallest = engine.function([x], [pt.argmax(x, axes), pt.argmin(x, axes)], mode=mode)(value)
+    np.testing.assert_array_equal(largest, rows.argmax(-1))
+    np.testing.assert_array_equal(smallest, rows.argmin(-1))
+
+
+def test_a_position_in_a_batch_is_one_op():
+    x, batch = pt.dtensor3(), pt.dtensor4()
+    found = vectorize_graph(pt.argmax(x, (0, -1)), {x: batch})
+    assert found.owner.op == pt.Argmax((1, 3))
+    values = np.arange(120.0).reshape(2, 3, 4, 5) % 7
+    expected = values.transpose(0, 2, 1, 3).reshape(2, 4, 15).argmax(-1)
+    np.testing.assert_array_equal(found.eval({batch: values}), expected)
+
+
+def test_the_lengths_of_positions_need_no_positions():
+    x = pt.dtensor3("x")
+    f = engine.function([x], pt.argmax(x, (0, 2)).shape)
+    assert not any(isinstance(node.op, pt.Argmax) for node in f.maker.fgraph.apply_nodes)
+    assert f(np.ones((2, 3, 4))).tolist() == [3]
 
 
 @pytest.mark.parametrize("mode", ["FAST_RUN", "NUMPY"])

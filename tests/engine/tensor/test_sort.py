@@ -6,6 +6,7 @@ import pytest
 import engine
 import engine.tensor as pt
 from engine import verify_grad
+from engine.compile.mode import Mode
 from tests.engine.special_values import DTYPES
 
 RANDOM = np.random.default_rng(0)
@@ -132,6 +133,7 @@ def test_an_op_says_which_kind_of_sort_was_asked_for():
     x = pt.dmatrix("x")
     assert (pt.argsort(x).owner.op.kind, pt.sort(x).owner.op.kind) == ("quicksort", "quicksort")
     assert pt.argsort(x, stable=True).owner.op.kind == "stable"
+    assert pt.sort(x, stable=True).owner.op.kind == "stable"
     assert pt.SortOp("mergesort") == pt.SortOp("mergesort") != pt.SortOp("quicksort")
     with pytest.raises(ValueError, match="kind must be one of"):
         pt.sort(x, kind="hanoi")
@@ -139,3 +141,11 @@ def test_an_op_says_which_kind_of_sort_was_asked_for():
         pt.sort(x, kind="quicksort", stable=True)
     with pytest.raises(ValueError, match="order argument is not applicable"):
         pt.argsort(x, order=[])
+
+
+@pytest.mark.parametrize("mode", ["FAST_RUN", "NUMPY", Mode(optimizer=None)])
+def test_a_stable_sort_keeps_the_order_of_zeros_of_both_signs(mode):
+    values = np.array([[0.0, 1.0, -0.0, -1.0], [-0.0, 0.0, np.nan, -0.0]])
+    x = pt.dmatrix("x")
+    found = engine.function([x], pt.sort(x, stable=True), mode=mode)(values)
+    assert found.tobytes() == np.sort(values, kind="stable").tobytes()
