@@ -163,6 +163,16 @@ class SpecifyShape(CheckedValue):
             raise AssertionError(f"SpecifyShape: Got shape {x.shape}, expected {tuple(due)}.")
         output_storage[0][0] = x
 
+    def vectorized(self, node: Apply, inputs: Sequence[Any]) -> Sequence[Any]:
+        """Return the batch, with the lengths after those of the batch; refuse lengths that differ in it."""
+        x, *lengths = inputs
+        if any(length.type.ndim for length in lengths):
+            raise NotImplementedError(
+                "Vectorizing SpecifyShape: its lengths are a batch, too; give one for all"
+            )
+        count = x.type.ndim - node.inputs[0].type.ndim
+        return [SpecifyShape([axis + count for axis in self.axes])(x, *lengths)]
+
     def __str__(self) -> str:
         return "SpecifyShape"
 

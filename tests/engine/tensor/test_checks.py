@@ -10,6 +10,7 @@ import pytest
 
 import engine
 import engine.tensor as pt
+from engine.graph import equal_computations
 from engine.graph.replace import vectorize_graph
 from engine.raise_op import Assert, CheckAndRaise, assert_op
 from engine.tensor.checks import SpecifyShape
@@ -59,6 +60,19 @@ def test_gradients_pass_through_checks() -> None:
     checked = pt.specify_shape(assert_op(X**2, pt.all(X > 0)), (2,))
     gradient = engine.function([X], engine.grad(pt.sum(checked), X))(np.array([1.0, 3.0]))
     np.testing.assert_allclose(gradient, [2, 6])
+
+
+def test_the_shape_of_a_batch_is_specified_by_one_op() -> None:
+    x, n, batch = pt.dmatrix("x"), pt.lscalar("n"), pt.dtensor3("batch")
+    checked = pt.specify_shape(x, (None, n))
+    found = vectorize_graph(checked, {x: batch})
+    assert equal_computations([found], [pt.specify_shape(batch, (None, None, n))])
+    f = engine.function([batch, n], found)
+    np.testing.assert_array_equal(f(np.ones((4, 3, 2)), 2), np.ones((4, 3, 2)))
+    with pytest.raises(AssertionError, match="SpecifyShape"):
+        f(np.ones((4, 2, 3)), 2)
+    with pytest.raises(NotImplementedError, match="lengths are a batch"):
+        vectorize_graph(checked, {n: pt.lvector()})
 
 
 def test_a_batch_is_checked_as_one() -> None:
