@@ -10,7 +10,7 @@ from engine.graph.connections import io_connection_pattern as connections
 
 if TYPE_CHECKING:
     from engine.gradient.forward import Rop, push_forward, pushforward
-    from engine.gradient.gradient_check import verify_grad
+    from engine.gradient.gradient_check import numeric_grad, verify_grad
     from engine.gradient.jacobians import hessian, hessian_vector_product, jacobian
     from engine.gradient.subgraphs import subgraph_grad
     from engine.graph.absent_gradients import (
@@ -51,6 +51,7 @@ __all__ = [
     "hessian",
     "hessian_vector_product",
     "jacobian",
+    "numeric_grad",
     "pull_back",
     "pullback",
     "push_forward",
@@ -65,7 +66,7 @@ __all__ = [
 _NAMES = {
     "engine.graph.absent_gradients": "DisconnectedType disconnected_type grad_not_implemented grad_undefined",
     "engine.gradient.forward": "Rop push_forward pushforward",
-    "engine.gradient.gradient_check": "verify_grad",
+    "engine.gradient.gradient_check": "numeric_grad verify_grad",
     "engine.gradient.jacobians": "hessian hessian_vector_product jacobian",
     "engine.gradient.subgraphs": "subgraph_grad",
     "engine.tensor.gradient_control": (

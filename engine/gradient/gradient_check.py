@@ -1,4 +1,4 @@
-"""`verify_grad`: a gradient compared with central finite differences."""
+"""Gradients by central finite differences: `numeric_grad`, and `verify_grad`, which compares with them."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from engine.scalar.promotion import INEXACT
 
 Evaluator = Callable[[Sequence[np.ndarray]], Sequence[np.ndarray]]
 _TOLERANCE = {"float64": 1e-6, "float32": 2e-2}
+_STEP = {dtype: float(np.cbrt(np.finfo(dtype).eps)) for dtype in ("float64", "float32", "float16")}
 _MANY = 1000
 """More evaluations than this are worth a compilation."""
 
@@ -60,18 +61,42 @@ def verify_grad(
     value = _evaluator(variables, [output], mode)
     slopes = _evaluator([*variables, weights], gradients, mode)
     shape = value(arrays)[0].shape
-    dtypes = [*(a.dtype.name for a in arrays), output.type.dtype]
-    precision = min([np.finfo(dtype) for dtype in dtypes if dtype in INEXACT], key=lambda found: found.bits)
-    step = float(np.cbrt(precision.eps)) if eps is None else eps
-    tolerances = [
-        _TOLERANCE[precision.dtype.name] if given is None else given for given in (abs_tol, rel_tol)
-    ]
+    coarsest = _coarsest([*(a.dtype.name for a in arrays), output.type.dtype])
+    step = _STEP[coarsest] if eps is None else eps
+    tolerances = [_TOLERANCE[coarsest] if given is None else given for given in (abs_tol, rel_tol)]
     for _ in range(n_tests):
         drawn = (rng.uniform(0.5, 1.5, shape) * rng.choice([-1, 1], shape)).astype(output.type.dtype)
         found = slopes([*arrays, drawn])
         for position in range(len(arrays)):
             expected = _differences(value, arrays, position, step, drawn)
             _compare(position, expected, found[position], *tolerances)
+
+
+class numeric_grad:
+    """The gradient of `f`, a function of arrays, at the float arrays `pt`: its result is summed.
+
+    `gf` has an array for each of `pt`, or is one if `pt` is no list. The step of the differences is `eps`, by
+    default that of the coarsest dtype in `type_eps`.
+    """
+
+    type_eps = _STEP
+
+    def __init__(self, f: Callable[..., Any], pt: Any, eps: float | None = None) -> None:
+        arrays = [np.array(value) for value in (pt if isinstance(pt, list | tuple) else [pt])]
+        step = _STEP[_coarsest([array.dtype.name for array in arrays])] if eps is None else eps
+
+        def value(given: Sequence[np.ndarray]) -> Sequence[np.ndarray]:
+            return [np.asarray(f(*given))]
+
+        one = np.ones(())
+        slopes = [_differences(value, arrays, position, step, one) for position in range(len(arrays))]
+        self.gf: Any = slopes if isinstance(pt, list | tuple) else slopes[0]
+
+
+def _coarsest(dtypes: Sequence[str]) -> str:
+    """Return the dtype of floats with the fewest digits."""
+    found = [np.finfo(dtype) for dtype in dtypes if dtype in INEXACT]
+    return min(found, key=lambda each: each.bits).dtype.name
 
 
 def _evaluator(variables: Sequence[Any], outputs: Sequence[Any], mode: Any) -> Evaluator:

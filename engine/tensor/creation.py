@@ -14,7 +14,7 @@ from engine.graph.apply import Apply
 from engine.graph.op import Op
 from engine.graph.variables import Constant, Variable
 from engine.scalar.conversion import second
-from engine.scalar.promotion import COMPLEX, FLOATS, INEXACT, common, weak_dtype
+from engine.scalar.promotion import COMPLEX, FLOATS, INEXACT, INTEGERS, common, weak_dtype
 from engine.tensor.broadcasting import unbroadcast_axes
 from engine.tensor.conversion import as_tensor_variable, number, pad
 from engine.tensor.elemwise import apply_elemwise, cast
@@ -113,6 +113,21 @@ class Alloc(Op):
     def connection_pattern(self, node: Apply) -> list[list[bool]]:
         """Return that the output depends on the value, not on the lengths."""
         return [[True], *([False] for _ in node.inputs[1:])]
+
+
+class AllocEmpty(Op):
+    """A tensor of `dtype` whose elements are not given: zeros here. Inputs: its lengths.
+
+    Applying it makes the node of an `Alloc`.
+    """
+
+    __props__ = ("dtype",)
+
+    def __init__(self, dtype: Any) -> None:
+        self.dtype = check_dtype(dtype)
+
+    def make_node(self, *lengths: Any) -> Apply:
+        return alloc.make_node(number(0, self.dtype), *lengths_of(lengths))
 
 
 class ARange(Op):
@@ -232,6 +247,8 @@ def arange(start: Any, stop: Any = None, step: Any = 1, dtype: Any = None) -> Te
     found = check_dtype(dtype or _range_dtype(given, bounds))
     if any(bound.type.dtype in COMPLEX for bound in bounds):
         raise ComplexError("Counting from one complex number to another: they have no order")
+    if found in INTEGERS:
+        bounds = [_as_integer(bound) for bound in bounds]
     if not any(bound.type.dtype in FLOATS for bound in bounds):
         return cast(_positions.make_node(*bounds).outputs[0], found)
     first, last, by = (cast(bound, "float64") for bound in bounds)
@@ -285,6 +302,14 @@ def _as_bound(value: Any) -> Any:
     if variable.type.ndim != 0 or variable.type.dtype == "uint64":
         raise TypeError(f"Making a range: {variable} of type {variable.type} is no float and no int64")
     return variable
+
+
+def _as_integer(bound: Any) -> Any:
+    """Return a constant float as an int64 if that is exact; otherwise `bound`."""
+    if not isinstance(bound, Constant) or bound.type.dtype not in FLOATS:
+        return bound
+    value = float(bound.data)
+    return number(int(value), "int64") if value.is_integer() and -(2**53) <= value <= 2**53 else bound
 
 
 def _is_shape(value: Any) -> bool:

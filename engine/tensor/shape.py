@@ -31,7 +31,10 @@ _MOST_OPERANDS = 32
 
 
 class Shape_i(Op):
-    """The length of a tensor along axis `i` as a 0-d int64. It does not depend on the elements."""
+    """The length of a tensor along axis `i` as a 0-d int64. It does not depend on the elements.
+
+    Raises TypeError for anything but a tensor variable that has the axis.
+    """
 
     __props__ = ("i",)
 
@@ -39,9 +42,11 @@ class Shape_i(Op):
         (self.i,) = numbers_of("Making an Op along an axis", [i])
 
     def make_node(self, x: Any) -> Apply:
+        if not isinstance(x, Variable):
+            raise TypeError(f"Taking the length of {x}: give a tensor variable")
         x = as_tensor_variable(x)
         if not 0 <= self.i < x.type.ndim:
-            raise ValueError(f"Taking the length of {x} along axis {self.i}: it has {x.type.ndim} dimensions")
+            raise TypeError(f"Taking the length of {x} along axis {self.i}: it has {x.type.ndim} dimensions")
         return Apply(self, [x], [tensor_type("int64", ()).make_variable()])
 
     def perform(self, node: Apply, inputs: Sequence[Any], output_storage: Sequence[list[Any]]) -> None:

@@ -5,6 +5,7 @@ import pytest
 
 import engine
 import engine.tensor as pt
+from engine.tensor.basic import AllocEmpty
 
 SHAPES = {
     "scalar": (),
@@ -61,3 +62,21 @@ def test_a_range_can_be_made_by_its_op(dtype, bounds):
     found = engine.function(variables, pt.ARange(dtype)(start, stop, step))(*bounds)
     assert found.dtype == dtype
     np.testing.assert_allclose(found, np.arange(*bounds, dtype=dtype))
+
+
+@pytest.mark.parametrize("bounds", [(0, 7, 2.0), (5.0, -1, -2), (-3.0, 3.0, 1.0), (2, 1, 1.0)])
+def test_a_range_of_integers_between_whole_floats_is_counted_in_integers(bounds):
+    found = pt.arange(*bounds, dtype="int32")
+    np.testing.assert_array_equal(found.eval(), np.arange(*bounds, dtype="int32"))
+    start, stop = pt.iscalar(), pt.iscalar()
+    assert pt.arange(start, stop, 2.0, dtype="int64").owner.op == pt.ARange("int64")
+    assert pt.arange(start, stop, 2.5, dtype="int64").owner.op != pt.ARange("int64")
+
+
+def test_elements_that_are_not_given_are_zeros():
+    n = pt.iscalar("n")
+    found = engine.function([n], AllocEmpty("float32")(n, 3))(2)
+    assert found.dtype == "float32"
+    np.testing.assert_array_equal(found, np.zeros((2, 3)))
+    with pytest.raises(TypeError, match="a length must be an integer"):
+        AllocEmpty("float32")(2.5)

@@ -32,6 +32,12 @@ def test_a_length_along_no_axis_is_refused():
             pt.shape_i(pt.dmatrix("x"), axis)
 
 
+@pytest.mark.parametrize("value", [[1, 2], np.ones(3), pt.dscalar()])
+def test_an_op_takes_lengths_of_tensor_variables_only(value):
+    with pytest.raises(TypeError, match="Taking the length"):
+        Shape_i(0)(value)
+
+
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("shape", [(6,), (2, 3), (-1,), (3, -1), (1, 6, 1), (-1, 1)])
 def test_reshape_is_numpys(shape, dtype):

@@ -1,0 +1,1 @@
+"""PyTensor's path of what serves its tests and its users' scripts."""
