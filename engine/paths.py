@@ -124,6 +124,7 @@ _TABLE: dict[str, dict[str, str]] = {
         "engine.rewriting.passes.selected_slices": "local_adv_idx_to_diagonal local_adv_idx_to_slice",
         "engine.rewriting.passes.selected_writes": "local_set_to_inc_subtensor",
         "engine.rewriting.passes.shapes": "local_subtensor_make_vector local_useless_dimshuffle_makevector",
+        "engine.rewriting.passes.single_numbers": "local_tensor_scalar_tensor",
         "engine.rewriting.passes.slices": "local_read_of_write_same_indices",
         "engine.rewriting.passes.softmaxes": "local_exp_log_softmax local_log_softmax_from_logsumexp",
         "engine.rewriting.passes.sums": "local_reduce_broadcastable local_reduce_chain local_useless_reduce",

@@ -91,7 +91,7 @@ class Lowering:
     def _check_lengths(self, node: Apply, output: Variable) -> None:
         """Demand the lengths that the type of `output` states: kernels rely on them."""
         dims = self.dims.get(output, ())
-        for dim, (register, known) in enumerate(zip(dims, output.type.shape, strict=False)):
+        for dim, (register, known) in enumerate(zip(dims, _shape(output), strict=False)):
             if known is not None and self.table.number(register) != known:
                 about = f"the length of the result along dim {dim} is known to be {known}"
                 check = Check("rows", str(node.op), (about,))
@@ -298,7 +298,7 @@ class Lowering:
 
 
 def _shape(variable: Variable) -> tuple[int | None, ...]:
-    return cast(tuple[int | None, ...], cast(Any, variable.type).shape)
+    return cast(tuple[int | None, ...], getattr(variable.type, "shape", ()))  # a number has none
 
 
 def _static(table: Table, length: int | None) -> int | None:

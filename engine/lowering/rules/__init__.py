@@ -20,6 +20,7 @@ from engine.lowering.rules.linalg import RULES as LINALG
 from engine.lowering.rules.reduction import RULES as REDUCTION
 from engine.lowering.rules.scan import scan_rule
 from engine.lowering.rules.shape import RULES as SHAPE
+from engine.lowering.rules.single_numbers import RULES as SINGLE_NUMBERS
 from engine.lowering.rules.slicing import RULES as SLICING
 from engine.lowering.rules.vectors import RULES as VECTORS
 from engine.lowering.rules.vectors import has_rows
@@ -30,6 +31,7 @@ from engine.tensor.elemwise import DimShuffle, Elemwise
 from engine.tensor.joining import Join
 from engine.tensor.replaced_op import ReplacedOp
 from engine.tensor.shape import MakeVector, Reshape, Shape_i
+from engine.tensor.single_numbers import ScalarFromTensor, TensorFromScalar
 from engine.tensor.slicing import IncSubtensor, Subtensor
 from engine.tensor.subtensor import AdvancedIncSubtensor, AdvancedSubtensor
 
@@ -37,6 +39,7 @@ RULES: Rules = {
     **ELEMENTWISE,
     **REDUCTION,
     **SHAPE,
+    **SINGLE_NUMBERS,
     **LINALG,
     **SLICING,
     **ADVANCED_INDEXING,
@@ -51,7 +54,7 @@ RULES: Rules = {
 
 MOVING = (
     *(DimShuffle, Reshape, Shape_i, MakeVector, Join, Alloc, Subtensor, AdvancedSubtensor),
-    *(OpFromGraph, Scan, CheckAndRaise, Assert, SpecifyShape),
+    *(OpFromGraph, Scan, CheckAndRaise, Assert, SpecifyShape, ScalarFromTensor, TensorFromScalar),
 )
 """The Ops that only move elements, or hold graphs: kernels do so for all dtypes."""
 

@@ -8,6 +8,7 @@ import pytest
 import engine
 import engine.tensor as pt
 from engine import scalar
+from engine.compile.mode import Mode
 from engine.inner import Composite, ScalarLoop
 from engine.scalar import ScalarType
 
@@ -62,3 +63,20 @@ def test_gradients_of_numbers_are_numbers() -> None:
     assert all(g.type == x.type for g in gradients)
     assert [g.item() for g in engine.function([x, y], gradients)(2.0, 3.0)] == [1.5, np.log(2.0)]
     assert engine.grad(x > y, y).eval({"y": 2.0}) == 0
+
+
+@pytest.mark.parametrize("mode", ["FAST_RUN", "NUMPY"])
+def test_an_op_that_makes_a_tensor_of_a_computed_number_is_compiled(mode: str) -> None:
+    t = pt.dscalar("t")
+    number = pt.scalar_from_tensor(t)
+    outputs = [pt.TensorFromScalar()(number), pt.exp(pt.TensorFromScalar()(number**2 + 1))]
+    f = engine.function([t], outputs, mode=mode)
+    np.testing.assert_allclose(f(2.0), [2.0, np.exp(5.0)])
+    if mode == "FAST_RUN":
+        assert [str(node.op) for node in f.maker.fgraph.apply_nodes if "Scalar" in str(node.op)] == []
+
+
+def test_a_number_of_a_tensor_and_its_tensor_need_no_rewrite() -> None:
+    t = pt.lscalar("t")
+    output = pt.TensorFromScalar()(pt.scalar_from_tensor(t)) * 2
+    assert engine.function([t], output, mode=Mode(optimizer=None))(4) == 8
