@@ -11,7 +11,7 @@ from engine.errors import NullGradientError
 from engine.scalar.arithmetic import mul, neg, sqr
 from engine.scalar.exponential import exp
 from engine.scalar.op import ApplyScalarOp, ScalarOp
-from engine.scalar.promotion import floating
+from engine.scalar.promotion import floating, inexact
 
 _ERF_SLOPE = 2 / math.sqrt(math.pi)
 
@@ -19,7 +19,7 @@ _ERF_SLOPE = 2 / math.sqrt(math.pi)
 class Erf(ScalarOp):
     """The error function."""
 
-    rule = staticmethod(floating)
+    rule = staticmethod(inexact)
 
     def _impl(self, a: Any) -> Any:
         from scipy.special import erf
@@ -33,7 +33,7 @@ class Erf(ScalarOp):
 class Erfc(ScalarOp):
     """1 minus the error function, exact where the latter is close to 1."""
 
-    rule = staticmethod(floating)
+    rule = staticmethod(inexact)
 
     def _impl(self, a: Any) -> Any:
         from scipy.special import erfc
