@@ -51,6 +51,7 @@ _TABLE: dict[str, dict[str, str]] = {
         "engine.graph.op": "Op",
         "engine.graph.variables": "Constant Variable",
         "engine.inner.einsum": "Einsum",
+        "engine.tensor.copying": "CpuContiguous cpu_contiguous",
         "engine.tensor.creation": "AllocEmpty",
         "engine.tensor.distinct": "Unique",
         "engine.tensor.elementary": "variadic_add variadic_mul",

@@ -1,9 +1,9 @@
-"""`DeepCopyOp`: a copy of a tensor in memory of its own."""
+"""Copies of tensors in memory: `DeepCopyOp`, one of its own, and `CpuContiguous`, one in C order."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -29,3 +29,34 @@ class DeepCopyOp(Op):
 
 
 deep_copy_op = DeepCopyOp()
+
+
+class CpuContiguous(Op):
+    """A tensor with its elements in C order in memory: itself if they are, otherwise a copy."""
+
+    __props__ = ()
+    view_map: ClassVar[dict[int, list[int]]] = {0: [0]}
+    differentiates_complex = True
+
+    def make_node(self, x: Any) -> Apply:
+        x = as_tensor_variable(x)
+        return Apply(self, [x], [x.type.make_variable()])
+
+    def perform(self, node: Apply, inputs: Sequence[Any], output_storage: Sequence[list[Any]]) -> None:
+        output_storage[0][0] = np.asarray(inputs[0], order="C")
+
+    def infer_shape(self, fgraph: None, node: Apply, input_shapes: Sequence[Any]) -> list[Any]:
+        """Return the shape of the input."""
+        return [input_shapes[0]]
+
+    def vectorized(self, node: Apply, inputs: Sequence[Any]) -> Sequence[Any]:
+        return self.make_node(inputs[0]).outputs
+
+    def pullback(self, inputs: Sequence[Any], outputs: Sequence[Any], cotangents: Sequence[Any]) -> list[Any]:
+        return [cotangents[0]]
+
+    def pushforward(self, inputs: Sequence[Any], outputs: Sequence[Any], tangents: Sequence[Any]) -> Any:
+        return [tangents[0]]
+
+
+cpu_contiguous = CpuContiguous()

@@ -20,12 +20,12 @@ from engine.lowering.rules.linalg import RULES as LINALG
 from engine.lowering.rules.reduction import RULES as REDUCTION
 from engine.lowering.rules.scan import scan_rule
 from engine.lowering.rules.shape import RULES as SHAPE
-from engine.lowering.rules.single_numbers import RULES as SINGLE_NUMBERS
 from engine.lowering.rules.slicing import RULES as SLICING
 from engine.lowering.rules.vectors import RULES as VECTORS
 from engine.lowering.rules.vectors import has_rows
 from engine.scalar.embedded import has_compiled_dtypes, has_loops
 from engine.tensor.checks import Assert, CheckAndRaise, SpecifyShape
+from engine.tensor.copying import CpuContiguous
 from engine.tensor.creation import Alloc
 from engine.tensor.elemwise import DimShuffle, Elemwise
 from engine.tensor.joining import Join
@@ -39,7 +39,6 @@ RULES: Rules = {
     **ELEMENTWISE,
     **REDUCTION,
     **SHAPE,
-    **SINGLE_NUMBERS,
     **LINALG,
     **SLICING,
     **ADVANCED_INDEXING,
@@ -54,7 +53,8 @@ RULES: Rules = {
 
 MOVING = (
     *(DimShuffle, Reshape, Shape_i, MakeVector, Join, Alloc, Subtensor, AdvancedSubtensor),
-    *(OpFromGraph, Scan, CheckAndRaise, Assert, SpecifyShape, ScalarFromTensor, TensorFromScalar),
+    *(OpFromGraph, Scan, CheckAndRaise, Assert, SpecifyShape),
+    *(CpuContiguous, ScalarFromTensor, TensorFromScalar),
 )
 """The Ops that only move elements, or hold graphs: kernels do so for all dtypes."""
 

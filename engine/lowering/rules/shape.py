@@ -11,9 +11,11 @@ from engine.lowering.lower import Lowering, dtype
 from engine.lowering.op_rule import OpRule, Rules
 from engine.lowering.steps import Check, Value
 from engine.lowering.table import Table
+from engine.tensor.copying import CpuContiguous
 from engine.tensor.elemwise import DimShuffle
 from engine.tensor.held_arrays import HeldArray, HeldValue
 from engine.tensor.shape import Reshape, Shape_i, is_length
+from engine.tensor.single_numbers import ScalarFromTensor, TensorFromScalar
 
 
 def _lower_shape_i(lowering: Lowering, node: Apply) -> None:
@@ -36,6 +38,13 @@ def _lower_dimshuffle(lowering: Lowering, node: Apply) -> None:
         return
     value = lowering.value_of(source)
     lowering.values[output] = permuted_view(lowering, value, op.new_order, lowering.dims[output])
+
+
+def _lower_contiguous(lowering: Lowering, node: Apply) -> None:
+    (x,), (output,) = node.inputs, node.outputs
+    lowering.dims[output] = lowering.dims_of(x)
+    if lowering.is_needed(output):
+        lowering.values[output] = lowering.contiguous(lowering.value_of(x))
 
 
 def permuted_view(lowering: Lowering, value: Value, order: tuple[Any, ...], dims: tuple[int, ...]) -> Value:
@@ -128,8 +137,8 @@ def _is_minus_one(variable: Any) -> bool:
     return isinstance(variable, Constant) and int(variable.data) == -1
 
 
-def _lower_held(lowering: Lowering, node: Apply) -> None:
-    """Take the array of the input for that of the output."""
+def _lower_same(lowering: Lowering, node: Apply) -> None:
+    """Take the array of the input for that of the output: memory holds numbers and tensors alike."""
     source, output = node.inputs[0], node.outputs[0]
     lowering.dims[output] = lowering.dims_of(source)
     if lowering.is_needed(output):
@@ -137,9 +146,12 @@ def _lower_held(lowering: Lowering, node: Apply) -> None:
 
 
 RULES: Rules = {
-    HeldArray: OpRule(_lower_held),
-    HeldValue: OpRule(_lower_held),
+    HeldArray: OpRule(_lower_same),
+    HeldValue: OpRule(_lower_same),
+    ScalarFromTensor: OpRule(_lower_same),
+    TensorFromScalar: OpRule(_lower_same),
     Shape_i: OpRule(_lower_shape_i, lambda node: ()),
     DimShuffle: OpRule(_lower_dimshuffle),
+    CpuContiguous: OpRule(_lower_contiguous),
     Reshape: OpRule(_lower_reshape, lambda node: node.inputs[:1], lambda node: node.inputs[1:]),
 }
