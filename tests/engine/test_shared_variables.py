@@ -13,6 +13,7 @@ from engine.graph import clone_replace, explicit_graph_inputs
 from engine.graph.generic import generic
 from engine.graph.reference import evaluate
 from engine.shared_variables import SharedVariable, TensorSharedVariable
+from engine.tensor import sharedvar
 from tests.engine.special_values import DTYPES
 
 
@@ -185,3 +186,10 @@ def test_the_class_of_shared_variables_makes_one_of_any_type():
     assert engine.function([], vector * 2.0)().tolist() == [2.0, 4.0]
     with pytest.raises(TypeError):
         SharedVariable(pt.dvector, "text")
+
+
+def test_the_older_name_of_a_shared_number_is_that_of_a_tensor_and_warns():
+    with pytest.warns(FutureWarning, match="deprecated"):
+        found = sharedvar.ScalarSharedVariable
+    assert isinstance(engine.shared(np.array(1.0)), found)
+    assert not hasattr(sharedvar, "VectorSharedVariable")
