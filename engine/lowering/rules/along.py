@@ -35,11 +35,10 @@ def _lower_extreme(lowering: Lowering, node: Apply) -> None:
     if not lowering.is_needed(output):
         return
     value = lowering.value_of(source)
-    along = range(axes[0], axes[-1] + 1) if axes else range(len(lengths), len(lengths))
-    if len(along) > len(axes):  # others are between them
+    along = range(axes[0], axes[0] + 1) if len(axes) == 1 else range(len(kept), len(lengths))
+    if len(axes) > 1:  # numpy's function for a row is faster than few columns side by side
         order = (*kept, *axes)
         value = permuted_view(lowering, value, order, tuple([lengths[axis] for axis in order]))
-        along = range(len(kept), len(lengths))
     kind = "max" if isinstance(node.op, Argmax) else "min"
     kernel = position_of_extreme(kind, dtype(source), along.stop == len(lengths))
     _call(lowering, node, lowering.contiguous(value), along, kernel)
