@@ -41,6 +41,7 @@ INEXACT = (
     "stabilize",
     "constant_folding",
     "local_reduce_broadcastable",  # a sum of -0.0 alone is 0.0
+    "local_useless_reduce",
     "local_reduce_chain",
     "local_sum_of_multiple",
     "local_sum_of_fill",
