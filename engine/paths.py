@@ -93,6 +93,8 @@ _TABLE: dict[str, dict[str, str]] = {
         "fuse_blockdiagonal kron_of_diagonal_to_diagonal orthogonal_dot_transpose_to_eye "
         "useless_symmetric_transpose",
         "engine.rewriting.linear_algebra.selections": "det_of_permutation selection_dot_to_indexing",
+        "engine.rewriting.linear_algebra.shared_factors": "reuse_decomposition_multiple_solves "
+        "scan_split_non_sequence_decomposition_and_solve",
         "engine.rewriting.linear_algebra.solvers": "batched_vector_b_solve_to_matrix_b_solve "
         "block_diag_solve_to_block_diag_solves diagonal_solve_to_division "
         "generic_solve_to_solve_triangular orthogonal_solve_to_transpose_matmul "

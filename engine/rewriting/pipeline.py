@@ -22,6 +22,7 @@ from engine.rewriting.inner_graphs import (
 )
 from engine.rewriting.linear_algebra import linear_algebra_database
 from engine.rewriting.linear_algebra.database import DrainSpecifyAssumptions
+from engine.rewriting.linear_algebra.shared_factors import scan_split_non_sequence_decomposition_and_solve
 from engine.rewriting.merge import MergeOptimizer
 from engine.rewriting.passes import (
     arithmetic,
@@ -59,6 +60,7 @@ from engine.rewriting.replaced_ops import ReplaceOps, local_replace_op
 from engine.rewriting.rewriters import GraphRewriter, NodeRewriter, RewriteReport
 from engine.rewriting.scans import CLEAN, ScanDB, ScanRewriter
 from engine.rewriting.selections import selection_database
+from engine.rewriting.walking import WalkingGraphRewriter
 
 CANONICALIZE: tuple[NodeRewriter, ...] = (
     local_gradient_control,
@@ -185,6 +187,9 @@ def _registered() -> SequenceDB:
     database.register(lazy.name, lazy, "fast_run", "fast_compile", position=1.5)
     batches = BatchDB("batches", canonicalize)
     database.register(batches.name, batches, "fast_run", "fast_compile", position=1.6)
+    split = scan_split_non_sequence_decomposition_and_solve
+    walk = WalkingGraphRewriter(split, ignore_newtrees=True, name=split.name)
+    database.register(split.name, walk, position=1.9)
     database.register("scans", ScanDB("scans", canonicalize), "fast_run", "fast_compile", "scan", position=2)
     optimize = OptimizeInnerGraphs()
     database.register(optimize.name, optimize, "fast_run", "fast_compile", position=44)

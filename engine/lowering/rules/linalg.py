@@ -17,7 +17,7 @@ from engine.lowering.lower import Lowering, dtype
 from engine.lowering.op_rule import OpRule, Rules
 from engine.lowering.steps import Check, Value
 from engine.runtime.registers import ADDRESS_OF_DETAILS
-from engine.tensor.linalg.equations import Solve, SolveTriangular
+from engine.tensor.linalg.equations import CholeskySolve, Solve, SolveTriangular
 from engine.tensor.linalg.factorizations import Cholesky, SLogDet
 from engine.tensor.products import Dot
 
@@ -121,6 +121,10 @@ def _lower_solver(lowering: Lowering, node: Apply) -> None:
     if isinstance(op, SolveTriangular):
         kernel = solve_triangular(matrix.dtype, op.lower, op.unit_diagonal, transposed)
         _call(lowering, node, kernel, [matrix], [right], rows)
+    elif isinstance(op, CholeskySolve):
+        for is_turned in (not op.lower, op.lower):
+            kernel = solve_triangular(matrix.dtype, op.lower != is_turned, False, transposed != is_turned)
+            _call(lowering, node, kernel, [matrix], [right], rows)
     elif cast(Solve, op).assume_a == "pos":
         kernel = solve_positive(matrix.dtype, cast(Solve, op).lower != transposed)
         _call(lowering, node, kernel, [], [right, _copied(lowering, matrix, right.stage)], rows)
@@ -170,6 +174,7 @@ RULES: Rules = {
     Dot: OpRule(_lower_dot),
     Solve: OpRule(_lower_solver),
     SolveTriangular: OpRule(_lower_solver),
+    CholeskySolve: OpRule(_lower_solver),
     Cholesky: OpRule(_lower_cholesky),
     SLogDet: OpRule(_lower_slogdet),
 }

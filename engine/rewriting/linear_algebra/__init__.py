@@ -12,7 +12,8 @@ from engine.rewriting.linear_algebra.diagonals import DIAGONALS
 from engine.rewriting.linear_algebra.inverses import INVERSES
 from engine.rewriting.linear_algebra.products import PRODUCTS
 from engine.rewriting.linear_algebra.selections import SELECTIONS
-from engine.rewriting.linear_algebra.solvers import SOLVERS
+from engine.rewriting.linear_algebra.shared_factors import reuse_decomposition_multiple_solves
+from engine.rewriting.linear_algebra.solvers import SOLVERS, SOLVERS_OF_BATCHES
 from engine.rewriting.passes.axes import local_dimshuffle
 
 __all__ = ["linear_algebra_database"]
@@ -24,6 +25,8 @@ REWRITERS = (
     *SELECTIONS,
     *INVERSES,
     *SOLVERS,
+    reuse_decomposition_multiple_solves,
+    *SOLVERS_OF_BATCHES,
     *DECOMPOSITIONS,
     *DETERMINANTS,
 )
@@ -37,5 +40,6 @@ def linear_algebra_database() -> LinearAlgebraDB:
     """Return the database of these rewrites."""
     database = LinearAlgebraDB("linear_algebra")
     for rewriter in REWRITERS:
-        database.register(rewriter.name, rewriter, *_TAGS)
+        tags = () if rewriter is reuse_decomposition_multiple_solves else (database.name, *_TAGS)
+        database.register(rewriter.name, rewriter, *tags, use_db_name_as_tag=False)
     return database

@@ -212,7 +212,6 @@ SOLVERS = (
     block_diag_solve_to_block_diag_solves,
     psd_solve_to_chol_solve,
     paired_triangular_solves_to_cho_solve,
-    batched_vector_b_solve_to_matrix_b_solve,
-    batched_matrix_b_solve_to_one_solve,
     solve_sylvester_of_diag,
 )
+SOLVERS_OF_BATCHES = (batched_vector_b_solve_to_matrix_b_solve, batched_matrix_b_solve_to_one_solve)

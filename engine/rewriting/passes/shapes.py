@@ -40,7 +40,7 @@ from engine.tensor.elemwise import cast
 from engine.tensor.index_entries import FULL, INTEGER, parts_of
 from engine.tensor.joining import Join
 from engine.tensor.linalg.callback_op import SMALLER, CallbackOp
-from engine.tensor.linalg.equations import Solve, SolveTriangular
+from engine.tensor.linalg.equations import SolveBase
 from engine.tensor.linalg.factorizations import Cholesky
 from engine.tensor.matching import scalar_value, tensor_type_of
 from engine.tensor.ordering import Argmax, Argmin
@@ -142,7 +142,7 @@ def _source(x: Variable, axis: int) -> Axis | Variable | None:
         return (inputs[1], 0) if axis == 0 else (inputs[0], axis)
     if isinstance(op, AdvancedIncSubtensor | IncSubtensor | WrapIndex | Softmax | LogSoftmax | Cholesky):
         return inputs[0], axis
-    if isinstance(op, Solve | SolveTriangular):
+    if isinstance(op, SolveBase):
         return inputs[1], axis
     if isinstance(op, CallbackOp):
         return _source_by_signature(node, x, axis)

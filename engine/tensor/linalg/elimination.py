@@ -17,11 +17,13 @@ from engine.graph.apply import Apply
 from engine.graph.op import Op
 from engine.scalar.promotion import INTEGERS
 from engine.tensor.blockwise import batched, vectorize
+from engine.tensor.checks import specify_shape
 from engine.tensor.conversion import as_tensor_variable
 from engine.tensor.diagonals import identity_like, tril, triu
 from engine.tensor.linalg.callback_op import Arrays, CallbackOp, zeros_for_none
 from engine.tensor.linalg.equations import core_ndim_of, real_of, solve_triangular
 from engine.tensor.ordering import argsort
+from engine.tensor.shape import shape_i
 from engine.tensor.type import tensor_type
 
 if TYPE_CHECKING:
@@ -194,4 +196,5 @@ def _lu_solved(factors: Any, pivots: Any, b: Any, trans: bool, b_ndim: int) -> A
 
     if trans:
         return solved(solved(b, False), True)[pivot_to_permutation(pivots)]
-    return solved(solved(b[pivot_to_permutation(pivots, inverse=True)], True), False)
+    rows = specify_shape(b, (shape_i(pivots, 0), ...))  # the order of fewer rows would select some of more
+    return solved(solved(rows[pivot_to_permutation(pivots, inverse=True)], True), False)

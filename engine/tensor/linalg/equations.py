@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from engine.graph.apply import Apply
-from engine.scalar.promotion import COMPLEX, common
+from engine.scalar.promotion import COMPILED, COMPLEX, common
 from engine.tensor.blockwise import batched, vectorize
 from engine.tensor.conversion import as_tensor_variable
 from engine.tensor.diagonals import eye, on_diagonals, only_triangle
@@ -256,6 +256,9 @@ class CholeskySolve(ReplacedOp, SolveBase):
 
     make_node = SolveBase.make_node
     perform = ReplacedOp.perform
+
+    def is_replaced(self, inputs: Sequence[Any]) -> bool:
+        return inputs[0].type.dtype not in COMPILED
 
     def replacement(self, *inputs: Any) -> Sequence[Any]:
         c, b = inputs

@@ -26,7 +26,6 @@ REASONS = {
     "tensor/linalg/test_inverse.py::*test_infer_shape": "it looks for the Op, which a solver replaces",
     "tensor/linalg/test_inverse.py::*test_static_shape": "a matrix that is not square is refused at once",
     "tensor/linalg/test_solvers/test_psd.py::*test_repr": "an Op is written with its properties in braces",
-    "tensor/linalg/test_solvers/test_psd.py::*test_infer_shape": "it looks for the Op, which solvers replace",
     "tensor/random/rewriting/test_basic.py::test_inplace_rewrites*": "it asks for a private function",
     "tensor/random/rewriting/test_basic.py::test_local_rv_size_lift*": "`value` of NoneConst is None",
     "tensor/random/rewriting/test_basic.py::test_Dimshuffle_lift_re*": "names do not outlive compiling",

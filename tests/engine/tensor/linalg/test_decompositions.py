@@ -383,6 +383,14 @@ def test_what_is_not_defined_is_refused():
             engine.grad(output.sum(), output.owner.inputs[0])
 
 
+@pytest.mark.parametrize("rows", [3, 5])
+def test_factors_solve_for_as_many_rows_as_the_matrix_has(rows):
+    a, b = pt.dmatrix("a"), pt.dvector("b")
+    f = engine.function([a, b], L.lu_solve(L.lu_factor(a), b))
+    with pytest.raises(AssertionError, match="Got shape"):
+        f(SQUARE, np.ones(rows))
+
+
 def test_a_square_q_of_a_tall_matrix_has_no_gradient():
     x = pt.dmatrix("x")
     f = engine.function([x], engine.grad(pt.sum(L.qr(x)[0]), x))
