@@ -181,8 +181,10 @@ def log_of_product(v: Variable) -> Any:
     exponents = _exponents_within(x)
     if exponents is not None:
         return total(exponents, axis)
+    if only(x, arithmetic.abs) is not None or root_of_square(x) is not None:
+        return total(log(x), axis)
     logarithms = total(log(absolute(x)), axis)
-    if magnitude is not None or only(x, arithmetic.abs) is not None:
+    if magnitude is not None:
         return logarithms
     return switch(ge(prod(sign(x), axis), 0), logarithms, float("nan"))
 

@@ -10,6 +10,8 @@ from engine import grad
 from engine.gradient import pushforward
 from engine.gradient.stable_forms import stable_form
 from engine.graph.reference import evaluate
+from engine.graph.traversal import apply_ancestors
+from engine.rewriting.pipeline import rewrite_graph
 
 REWRITTEN = engine.Mode("numpy", engine.Mode().optimizer)
 FAR = np.array([-800.0, -40.0, -1.0, -1e-18, 0.0, 1e-18, 1.0, 40.0, 800.0])
@@ -132,6 +134,18 @@ PRODUCTS = [
         lambda x: pt.log(pt.abs(pt.prod(-x))) + 0 * x,
         POSITIVE,
         lambda x: np.full_like(x, np.log(x).sum()),
+        None,
+    ),
+    (
+        lambda x: pt.log(pt.prod(pt.abs(1e200 * x))) + 0 * x,
+        -POSITIVE,
+        lambda x: np.full_like(x, np.log(1e200 * np.abs(x)).sum()),
+        None,
+    ),
+    (
+        lambda x: pt.log(pt.prod((1e200 * x) ** 2)) + 0 * x,
+        -POSITIVE,
+        lambda x: np.full_like(x, 2 * np.log(1e200 * np.abs(x)).sum()),
         None,
     ),
     (lambda x: pt.log(pt.prod(x)) + 0 * x, POSITIVE, lambda x: np.full_like(x, np.log(x).sum()), None),
@@ -398,6 +412,15 @@ def test_logarithms_of_determinants_do_not_overflow():
     np.testing.assert_allclose(f(negative)[1], 201 * np.log(1e10), rtol=1e-14)
     diagonal = pt.log(pt.prod(pt.diagonal(pt.linalg.cholesky(m))))
     np.testing.assert_allclose(engine.function([m], diagonal)(large), 100 * np.log(1e10), rtol=1e-14)
+
+
+def test_the_logarithm_of_a_product_takes_absolute_values_once():
+    x = pt.dvector("x")
+    for product in (pt.prod(pt.abs(x)), pt.prod(x**2)):
+        forms = rewrite_graph(pt.log(product), include=("canonicalize", "stabilize"))
+        written = [str(node.op) for node in apply_ancestors([forms])]
+        assert written.count("abs") == 1
+        assert "sign" not in written
 
 
 def test_the_logarithm_of_a_negative_product_is_nan_and_of_a_positive_one_is_not():
