@@ -52,6 +52,10 @@ class HasInnerGraph:
                 raise TypeError(
                     f"Giving {self} another graph: it has {len(own)} {kind}, the graph {len(given)}"
                 )
+        return self.holding(fgraph)
+
+    def holding(self, fgraph: FrozenFunctionGraph) -> Any:
+        """Return a copy of this Op that holds `fgraph`, whose inputs may be others."""
         new = object.__new__(type(self))
         new.__setstate__(self.__getstate__())  # type: ignore[attr-defined]
         new.fgraph = fgraph

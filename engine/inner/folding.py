@@ -15,7 +15,7 @@ from engine.graph import Apply, Constant, Variable
 from engine.graph.represented import RepresentedType
 from engine.graph.traversal import toposort
 from engine.graph.user_ops import needs_python
-from engine.inner.optimize_ops import SolverOp
+from engine.inner.optimize_ops import ScipyWrapperOp
 from engine.inner.scan import Scan
 from engine.tensor.matching import tensor_type_of
 from engine.tensor.type import LARGEST_CONSTANT, is_data, tensor_type
@@ -23,7 +23,7 @@ from engine.tensor.type import LARGEST_CONSTANT, is_data, tensor_type
 
 def folded(node: Apply) -> list[Variable] | None:
     """Return the constants that the outputs of `node` are, if it has constants for inputs; otherwise None."""
-    if isinstance(node.op, Scan | SolverOp) or needs_python(node.op):
+    if isinstance(node.op, Scan | ScipyWrapperOp) or needs_python(node.op):
         return None
     if any(isinstance(output.type, RepresentedType) for output in node.outputs):
         return None

@@ -18,7 +18,7 @@ from typing import Any
 from engine.graph.replace import clone_replace
 from engine.graph.traversal import graph_inputs, io_toposort
 from engine.graph.variables import Constant, Variable
-from engine.inner.optimize_ops import Minimize, MinimizeScalar, Root, RootScalar
+from engine.inner.optimize_ops import MinimizeOp, MinimizeScalarOp, RootOp, RootScalarOp
 from engine.tensor.conversion import as_tensor_variable
 from engine.tensor.elemwise import cast
 from engine.tensor.joining import concatenate, stack
@@ -42,11 +42,19 @@ def minimize(
     `x` is a variable of any rank, or several; the solution is then a list. `method` is one of
     scipy.optimize.minimize. With `jac` and `hess` it gets gradient and Hessian if it uses them;
     without, it takes differences. `optimizer_kwargs` are its `tol`, `bounds` and `options`.
-    `use_vectorized_jac` is accepted for PyTensor's sake and has no effect. Raises as SolverOp does.
+    `use_vectorized_jac` is accepted for PyTensor's sake and has no effect. Raises as ScipyWrapperOp does.
     """
     unknown, objective, solution_of = _packed(x, as_tensor_variable(objective))
     parameters = _parameters(objective, unknown)
-    op = Minimize(unknown, parameters, objective, method, jac, hess, optimizer_kwargs)
+    op = MinimizeOp(
+        unknown,
+        *parameters,
+        objective=objective,
+        method=method,
+        jac=jac,
+        hess=hess,
+        optimizer_kwargs=optimizer_kwargs,
+    )
     solution, success = op(unknown, *parameters)
     return solution_of(solution), success
 
@@ -63,10 +71,10 @@ def minimize_scalar(
 
     `method` is one of scipy.optimize.minimize_scalar; none starts at the value of `x`. `bracket` (two
     or three numbers) and `bounds` (two) may be variables. `optimizer_kwargs` are `tol` and `options`.
-    Raises as SolverOp does.
+    Raises as ScipyWrapperOp does.
     """
-    limits = {"bracket": bracket, "bounds": bounds}
-    return _scalar(MinimizeScalar, objective, x, limits, method, False, False, optimizer_kwargs)
+    how = {"method": method, "jac": False, "optimizer_kwargs": optimizer_kwargs}
+    return _scalar(MinimizeScalarOp, "objective", objective, x, {"bracket": bracket, "bounds": bounds}, how)
 
 
 def root(
@@ -83,11 +91,12 @@ def root(
     any rank, `equations` is a vector with one element per unknown, and the solution is a list. `method`
     is one of scipy.optimize.root; with `jac` it gets the Jacobian if it uses it. `optimizer_kwargs` are
     its `tol` and `options`. `use_vectorized_jac` is accepted for PyTensor's sake and has no effect.
-    Raises as SolverOp does.
+    Raises as ScipyWrapperOp does.
     """
     unknown, equations, solution_of = _packed(variables, as_tensor_variable(equations))
     parameters = _parameters(equations, unknown)
-    op = Root(unknown, parameters, equations, method, jac, False, optimizer_kwargs)
+    how = {"method": method, "jac": jac, "optimizer_kwargs": optimizer_kwargs}
+    op = RootOp(unknown, *parameters, equations=equations, **how)
     solution, success = op(unknown, *parameters)
     return solution_of(solution), success
 
@@ -105,25 +114,25 @@ def root_scalar(
 
     `method` is one of scipy.optimize.root_scalar; with `jac` and `hess` it gets first and second
     derivatives if it uses them. `bracket`, two numbers with values of opposite sign, may be a variable.
-    `optimizer_kwargs` are `maxiter`, `options`, `rtol`, `x1` and `xtol`. Raises as SolverOp does.
+    `optimizer_kwargs` are `maxiter`, `options`, `rtol`, `x1` and `xtol`. Raises as ScipyWrapperOp does.
     """
-    return _scalar(RootScalar, equation, variable, {"bracket": bracket}, method, jac, hess, optimizer_kwargs)
+    how = {"method": method, "jac": jac, "hess": hess, "optimizer_kwargs": optimizer_kwargs}
+    return _scalar(RootScalarOp, "equation", equation, variable, {"bracket": bracket}, how)
 
 
 def _scalar(
-    kind: type[MinimizeScalar] | type[RootScalar],
-    objective: Any,
+    kind: type[MinimizeScalarOp] | type[RootScalarOp],
+    role: str,
+    expression: Any,
     x: Any,
     limits: Mapping[str, Any],
-    method: str,
-    jac: bool,
-    hess: bool,
-    optimizer_kwargs: Options | None,
+    how: Mapping[str, Any],
 ) -> tuple[Any, Any]:
-    objective = as_tensor_variable(objective)
+    """Return what the Op of this `kind` finds of the `expression`, which it takes by the name of its `role`."""
+    expression = as_tensor_variable(expression)
     given = {name: _vector(value, x.type.dtype) for name, value in limits.items() if value is not None}
-    parameters = _parameters(objective, x)
-    op = kind(x, parameters, objective, method, jac, hess, optimizer_kwargs, tuple(given))
+    parameters = _parameters(expression, x)
+    op = kind(x, *parameters, **{role: expression}, **how, limits=tuple(given))
     solution, success = op(x, *parameters, *given.values())
     return solution, success
 

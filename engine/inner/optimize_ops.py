@@ -1,4 +1,4 @@
-"""Solver Ops: `Minimize`, `MinimizeScalar`, `Root` and `RootScalar`, each with a graph and a SciPy method.
+"""Solver Ops: `MinimizeOp`, `MinimizeScalarOp`, `RootOp` and `RootScalarOp`, each with a graph and a SciPy method.
 
 The graph computes, from the unknown and the parameters, the objective or the equations and the
 derivatives that the method uses. Gradients for the parameters come from the implicit function
@@ -28,7 +28,7 @@ from engine.tensor.conversion import as_tensor_variable
 from engine.tensor.type import TensorType, tensor_type
 
 
-class SolverOp(Op, HasInnerGraph):
+class ScipyWrapperOp(Op, HasInnerGraph):
     """Base class of solvers. Inputs: the starting point, the parameters, the limits; outputs: the
     solution, success.
 
@@ -50,10 +50,10 @@ class SolverOp(Op, HasInnerGraph):
     def __init__(
         self,
         x: Variable,
-        parameters: Sequence[Variable],
+        *parameters: Variable,
         objective: Variable,
         method: str,
-        jac: bool = False,
+        jac: bool = True,
         hess: bool = False,
         optimizer_kwargs: Mapping[str, Any] | None = None,
         limits: Sequence[str] = (),
@@ -172,14 +172,14 @@ class SolverOp(Op, HasInnerGraph):
     __repr__ = __str__
 
 
-class Minimize(SolverOp):
+class MinimizeOp(ScipyWrapperOp):
     """The number or vector where a 0-d objective is smallest."""
 
     solver = "minimize"
     is_minimization = True
 
 
-class MinimizeScalar(SolverOp):
+class MinimizeScalarOp(ScipyWrapperOp):
     """The number where an objective is smallest. The starting point is not used."""
 
     solver = "minimize_scalar"
@@ -187,19 +187,33 @@ class MinimizeScalar(SolverOp):
     is_minimization = True
 
 
-class Root(SolverOp):
+class RootOp(ScipyWrapperOp):
     """The unknowns where equally many equations are zero."""
 
     solver = "root"
     is_minimization = False
 
+    def __init__(self, variables: Variable, *parameters: Variable, equations: Variable, **how: Any) -> None:
+        super().__init__(variables, *parameters, objective=equations, **how)
 
-class RootScalar(SolverOp):
+
+class RootScalarOp(ScipyWrapperOp):
     """The number where one equation is zero."""
 
     solver = "root_scalar"
     ranks = (0,)
     is_minimization = False
+
+    def __init__(
+        self,
+        variables: Variable,
+        *parameters: Variable,
+        equation: Variable,
+        method: str,
+        jac: bool = False,
+        **how: Any,
+    ) -> None:
+        super().__init__(variables, *parameters, objective=equation, method=method, jac=jac, **how)
 
 
 def _check_float(solver: str, name: str, variable: Any) -> None:

@@ -20,7 +20,7 @@ from cachegraph.cache import default_cache
 from cachegraph.errors import CacheMissError
 from cachegraph.key import CacheKey
 from cachegraph.store.entry import Artifact, Hit
-from engine.inner.optimize_ops import Minimize
+from engine.inner.optimize_ops import MinimizeOp
 from engine.tensor.optimize import minimize, root_scalar
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -162,7 +162,7 @@ def test_an_objective_is_rewritten_once_for_all_methods_and_no_op_that_the_user_
     assert f.cache_info.found["op"] == [0, 1]
     assert f.cache_info.found["function"] == [0, 2]
     assert [op.fgraph for op in ops] == graphs
-    rewritten = {node.op.fgraph for node in f.maker.fgraph.apply_nodes if isinstance(node.op, Minimize)}
+    rewritten = {node.op.fgraph for node in f.maker.fgraph.apply_nodes if isinstance(node.op, MinimizeOp)}
     assert len(rewritten) == 1
     assert len(rewritten.pop().nodes) < len(graphs[0].nodes)
     g = engine.function([x, a], solved[1])

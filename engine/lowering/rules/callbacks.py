@@ -22,7 +22,7 @@ from engine.graph.op import Op
 from engine.graph.represented import RepresentedType
 from engine.graph.user_ops import needs_python
 from engine.graph.variables import Variable
-from engine.inner.optimize_ops import Minimize, MinimizeScalar, Root, RootScalar, SolverOp
+from engine.inner.optimize_ops import MinimizeOp, MinimizeScalarOp, RootOp, RootScalarOp, ScipyWrapperOp
 from engine.lowering.kernels.building import KernelBuilder
 from engine.lowering.loops import Elements, Evaluate, Kernel, Place, WriteElement
 from engine.lowering.lower import Lowering, dtype
@@ -147,7 +147,7 @@ def _lower_optimizer(lowering: Lowering, node: Apply) -> None:
     if not (lowering.is_needed(solution) or lowering.is_needed(success)):
         lowering.dims.update({solution: lengths, success: ()})
         return
-    op = cast(SolverOp, node.op)
+    op = cast(ScipyWrapperOp, node.op)
     lowering.invoke(node, Callback("optimize", 1, op.description, (op.fgraph,)), [lengths, ()])
 
 
@@ -155,4 +155,4 @@ _EVALUATE = OpRule(_lower_evaluate)
 _PERFORM = OpRule(_lower_perform, _reads, _lengths)
 _ELEMENTWISE = OpRule(_lower_elementwise)
 
-RULES: Rules = {op: OpRule(_lower_optimizer) for op in (Minimize, MinimizeScalar, Root, RootScalar)}
+RULES: Rules = {op: OpRule(_lower_optimizer) for op in (MinimizeOp, MinimizeScalarOp, RootOp, RootScalarOp)}
