@@ -58,6 +58,7 @@ from engine.errors import UndescribedOpError
 from engine.graph.fgraph import FrozenFunctionGraph
 from engine.graph.op import Op, attributes
 from engine.graph.props import is_of_engine
+from engine.graph.represented import array_of_constant
 from engine.graph.types import Type
 from engine.graph.user_ops import DESCRIBED, find_user_ops, is_user_op, needs_python
 from engine.graph.variables import Constant
@@ -176,7 +177,7 @@ class _FrozenGraphEncoder(GraphEncoder):
         number = self.type_number(constant.type)
         if constant in self.data:
             return b"d" + number
-        content = constant.data.tobytes()
+        content = array_of_constant(constant).tobytes()
         if len(content) > LARGE:
             return b"h" + number + strong_digest(content)
         return b"c" + number + prefixed(content)

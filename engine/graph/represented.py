@@ -15,7 +15,7 @@ from engine.graph.variables import Constant, Variable
 
 
 class RepresentedConstant(Constant):
-    """A constant whose `value` is no array; `data` is the array that programs hold for it."""
+    """A constant whose `value` is no array; `data` is the array that programs hold for it, or None for None."""
 
     __slots__ = ()
 
@@ -73,6 +73,11 @@ class RepresentedType(Type):
     def _bytes(self, value: Any) -> bytes:
         """Return the bytes of an array, or of the array for a value: users make such constants."""
         return (value if isinstance(value, np.ndarray) else self.to_array(value)).tobytes()
+
+
+def array_of_constant(constant: Constant) -> Any:
+    """Return the array that programs hold for `constant`, whose `data` may be its value itself."""
+    return constant.data if isinstance(constant.data, np.ndarray) else array_of(constant, constant.data)
 
 
 def array_of(variable: Variable, value: Any) -> Any:

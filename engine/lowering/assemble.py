@@ -13,6 +13,7 @@ import numpy as np
 
 from cachegraph.key import CacheKey
 from cachegraph.pickling.large_arrays import LARGE, add_blob
+from engine.graph.represented import array_of_constant
 from engine.graph.variables import Constant
 from engine.lowering.loops import Kernel
 from engine.lowering.lower import Lowering
@@ -285,7 +286,7 @@ def _bound_arrays(lowering: Lowering) -> tuple[tuple[BoundArray, ...], bytes, di
     content = bytearray()
     blobs: dict[str, bytes] = {}
     for register, constant in lowering.constants:
-        value = np.ascontiguousarray(constant.data).tobytes()
+        value = np.ascontiguousarray(array_of_constant(constant)).tobytes()
         if len(value) > LARGE:
             bound.append(_bound(register, constant, blob=add_blob(blobs, value)))
             continue
@@ -298,4 +299,5 @@ def _bound_arrays(lowering: Lowering) -> tuple[tuple[BoundArray, ...], bytes, di
 def _bound(
     register: int, constant: Constant, data: int | None = None, offset: int = 0, blob: str | None = None
 ) -> BoundArray:
-    return BoundArray(register, constant.data.dtype.name, constant.data.shape, data, offset, blob)
+    array = array_of_constant(constant)
+    return BoundArray(register, array.dtype.name, array.shape, data, offset, blob)

@@ -13,6 +13,7 @@ from typing import Any, cast
 from engine.errors import InconsistencyError, UndescribedOpError
 from engine.graph.apply import Apply
 from engine.graph.op import Op
+from engine.graph.represented import array_of_constant
 from engine.graph.variables import Constant, Variable
 from engine.lowering.analysis import GraphAnalysis
 from engine.lowering.kernels.elementwise import copy, elementwise
@@ -107,7 +108,7 @@ class Lowering:
         if found is None:
             assert isinstance(variable, Constant)
             found = self.dims[variable] = tuple(
-                self.table.constant(n) for n in cast(Any, variable).data.shape
+                self.table.constant(n) for n in array_of_constant(variable).shape
             )
         return found
 

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from engine.graph.represented import RepresentedType
+from engine.graph.variables import Constant
 
 
 class NoneTypeT(RepresentedType):
@@ -20,6 +21,11 @@ class NoneTypeT(RepresentedType):
         """Return None; refuse (TypeError) anything else."""
         if value is not None:
             raise TypeError(f"Using {value!r} ({type(value).__name__}) where None is due")
+
+    def make_constant(self, value: Any, name: str | None = None) -> Constant:
+        """Return the constant None, whose `data` is None, too."""
+        self.filter(value)
+        return self.constant_type(self, None, name)
 
     def to_array(self, value: Any) -> np.ndarray[Any, Any]:
         """Return an empty array."""

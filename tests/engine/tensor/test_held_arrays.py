@@ -32,6 +32,8 @@ def test_none_is_held_as_an_empty_array():
     none = pt.none_type_t("none")
     assert engine.function([none], held_array(none))(None).shape == (0,)
     assert pt.NoneConst.value is None
+    assert pt.NoneConst.data is None
+    assert engine.function([], [pt.NoneConst, held_array(pt.NoneConst)])()[1].shape == (0,)
     with pytest.raises(TypeError, match="where None is due"):
         pt.none_type_t.filter(0)
 

@@ -27,7 +27,6 @@ REASONS = {
     "tensor/linalg/test_inverse.py::*test_static_shape": "a matrix that is not square is refused at once",
     "tensor/linalg/test_solvers/test_psd.py::*test_repr": "an Op is written with its properties in braces",
     "tensor/random/rewriting/test_basic.py::test_inplace_rewrites*": "it asks for a private function",
-    "tensor/random/rewriting/test_basic.py::test_local_rv_size_lift*": "`value` of NoneConst is None",
     "tensor/random/rewriting/test_basic.py::test_Dimshuffle_lift_re*": "names do not outlive compiling",
     "tensor/random/rewriting/test_basic.py::test_Subtensor_lift*": _BROADCASTS,
     "tensor/random/rewriting/test_basic.py::test_unused_rng": "a draw that nothing reads moves its generator",
