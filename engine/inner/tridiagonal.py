@@ -27,6 +27,7 @@ _BESIDE = (1, 0, 1, 2, 0)
 class LUFactorTridiagonal(Op):
     """The factors of a matrix with the diagonals dl, d and du: dl, d, du, du2 and the pivots, as LAPACK's.
 
+    The new d is NaN if the matrix is singular.
     Raises ValueError unless the diagonals are vectors whose lengths fit.
     """
 
@@ -50,7 +51,11 @@ class LUFactorTridiagonal(Op):
         size = len(inputs[1])
         _check(str(self), size, inputs, _BESIDE)
         factor = get_lapack_funcs("gttrf", dtype=inputs[1].dtype)
-        *found, _ = factor(*[_filled(each, less, size) for each, less in zip(inputs, _BESIDE, strict=False)])
+        *found, info = factor(
+            *[_filled(each, less, size) for each, less in zip(inputs, _BESIDE, strict=False)]
+        )
+        if info:
+            found[1] = np.full_like(found[1], np.nan)
         for cell, array, less in zip(output_storage, found, _BESIDE, strict=True):
             cell[0] = np.array(array[: max(size - less, 0)])
 

@@ -11,7 +11,9 @@ from typing import Any, cast
 
 from engine.assumptions.rules.products import transposed
 from engine.graph import Apply, FunctionGraph, Op, Variable
+from engine.inner.diagonals import ExtractDiag
 from engine.inner.scan import Scan
+from engine.inner.tridiagonal import LUFactorTridiagonal, tridiagonal_lu_factor, tridiagonal_lu_solve
 from engine.rewriting.linear_algebra.core_rewriter import as_like, core_of, core_rewriter, unbatched
 from engine.rewriting.rewriters import node_rewriter
 from engine.scalar.promotion import FLOATS
@@ -24,7 +26,7 @@ from engine.tensor.matching import tensor_type_of
 
 @core_rewriter(Solve)
 def reuse_decomposition_multiple_solves(fgraph: FunctionGraph, node: Apply) -> Any:
-    """solve(A, b), solve(A, c) -> solutions by the LU or Cholesky factors of A, computed once.
+    """solve(A, b), solve(A, c) -> solutions by the factors of A, computed once: LU, tridiagonal or Cholesky's.
 
     So is one solution for a batch of right-hand sides with one A.
     """
@@ -83,12 +85,12 @@ def _is_shared(fgraph: FunctionGraph, node: Apply) -> bool:
 def _factor_of(node: Apply) -> Op | None:
     """Return the Op of the factors of the matrix before transposition with which `node` can be computed."""
     op = core_of(node)
-    if isinstance(op, LUFactor | Cholesky):
+    if isinstance(op, LUFactor | LUFactorTridiagonal | Cholesky):
         return op
     if not isinstance(op, Solve):
         return None
-    if op.assume_a == "gen":
-        return LUFactor()
+    if op.assume_a != "pos":
+        return LUFactor() if op.assume_a == "gen" else LUFactorTridiagonal()
     return Cholesky(lower=_reads_lower(op, _source(node.inputs[0])[1]))
 
 
@@ -98,9 +100,12 @@ def _reads_lower(op: Solve, is_turned: bool) -> bool:
 
 
 def _readers(fgraph: FunctionGraph, matrix: Variable) -> Iterator[Apply]:
-    """Yield the nodes whose first input is `matrix`, itself, transposed or with axes of length 1 in front."""
+    """Yield the nodes whose first input is `matrix`, itself, transposed, with axes of length 1 in front, or one
+    of its diagonals.
+    """
     for node, place in fgraph.clients[matrix]:
-        if isinstance(node.op, DimShuffle) and _source(node.outputs[0])[0] is matrix:
+        is_form = isinstance(node.op, DimShuffle) and _source(node.outputs[0])[0] is matrix
+        if is_form or isinstance(core_of(node), ExtractDiag):
             yield from (reader for reader, place in fgraph.clients[node.outputs[0]] if place == 0)
         elif place == 0:
             yield node
@@ -119,5 +124,8 @@ def _by_factors(node: Apply) -> Any:
     matrix, is_turned = _source(A)
     if op.assume_a == "gen":
         return lu_solve(lu_factor(matrix), b, trans=is_turned, b_ndim=op.b_ndim)
+    if op.assume_a == "tridiagonal":
+        factors = tridiagonal_lu_factor(matrix)
+        return tridiagonal_lu_solve(factors, b, b_ndim=op.b_ndim, transposed=is_turned)
     lower = _reads_lower(op, is_turned)
     return cho_solve((cholesky(matrix, lower=lower), lower), b, b_ndim=op.b_ndim)

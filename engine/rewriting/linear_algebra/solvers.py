@@ -8,6 +8,7 @@ from engine.assumptions import DIAGONAL, ORTHOGONAL, POSITIVE_DEFINITE, check_as
 from engine.assumptions.rules.products import transposed
 from engine.assumptions.rules.rule import has_square_matrices
 from engine.graph import Apply, FunctionGraph
+from engine.inner.tridiagonal import SolveLUFactorTridiagonal
 from engine.rewriting.linear_algebra.core_rewriter import (
     core_of,
     core_rewriter,
@@ -153,42 +154,46 @@ def _have_lengths(matrices: Any, others: Any) -> bool:
     return [m.type.shape[-2:] for m in matrices] == [other.type.shape[-2:] for other in others]
 
 
-@core_rewriter(SolveBase)
+@core_rewriter(SolveBase, SolveLUFactorTridiagonal)
 def batched_vector_b_solve_to_matrix_b_solve(fgraph: FunctionGraph, node: Apply) -> Any:
-    """solve(A, vectors) -> solve(A, the matrix whose columns they are), for one A."""
-    op, (A, b) = core_of(node), node.inputs
+    """solve(A, vectors) -> solve(A, the matrix whose columns they are), for one A or its factors."""
+    op, b = core_of(node), node.inputs[-1]
     if op.b_ndim != 1 or not _has_one_matrix(node):
         return None
     lengths = [shape_i(b, axis) for axis in range(tensor_type_of(b).ndim)]
     rows = reshape(b, (-1, lengths[-1]))
-    return reshape(turned(_of_columns(op)(_without_batch(A), turned(rows))), lengths)
+    return reshape(turned(_of_columns(op)(*_without_batch(node), turned(rows))), lengths)
 
 
-@core_rewriter(SolveBase)
+@core_rewriter(SolveBase, SolveLUFactorTridiagonal)
 def batched_matrix_b_solve_to_one_solve(fgraph: FunctionGraph, node: Apply) -> Any:
-    """solve(A, matrices) -> solve(A, one matrix with the columns of all), for one A."""
-    op, (A, b) = core_of(node), node.inputs
+    """solve(A, matrices) -> solve(A, one matrix with the columns of all), for one A or its factors."""
+    op, b = core_of(node), node.inputs[-1]
     if op.b_ndim != 2 or not _has_one_matrix(node):
         return None
     ndim = tensor_type_of(b).ndim
     beside = dimshuffle(b, [ndim - 2, *range(ndim - 2), ndim - 1])
     lengths = [shape_i(beside, axis) for axis in range(ndim)]
-    found = reshape(_of_columns(op)(_without_batch(A), reshape(beside, (lengths[0], -1))), lengths)
+    columns = reshape(beside, (lengths[0], -1))
+    found = reshape(_of_columns(op)(*_without_batch(node), columns), lengths)
     return dimshuffle(found, [*range(1, ndim - 1), 0, ndim - 1])
 
 
 def _has_one_matrix(node: Apply) -> bool:
     """Return True for the equations of one matrix with a batch of right-hand sides."""
-    A, b = node.inputs
-    return tensor_type_of(b).ndim > core_of(node).b_ndim and all(tensor_type_of(A).broadcastable[:-2])
+    *matrix, b = node.inputs
+    count = tensor_type_of(b).ndim - core_of(node).b_ndim
+    return count > 0 and all(all(tensor_type_of(v).broadcastable[:count]) for v in matrix)
 
 
-def _without_batch(A: Any) -> Any:
-    ndim = A.type.ndim
-    return dimshuffle(A, (ndim - 2, ndim - 1))
+def _without_batch(node: Apply) -> list[Any]:
+    """Return the matrix of these equations, or its factors, without the axes of the batch."""
+    *matrix, b = node.inputs
+    count = tensor_type_of(b).ndim - core_of(node).b_ndim
+    return [dimshuffle(v, range(count, tensor_type_of(v).ndim)) for v in matrix]
 
 
-def _of_columns(op: SolveBase) -> SolveBase:
+def _of_columns(op: Any) -> Any:
     """Return the Op that solves as `op` does, for a matrix of right-hand sides."""
     return type(op)(**{**op.props_dict(), "b_ndim": 2})
 

@@ -17,7 +17,7 @@ from engine.graph.apply import Apply
 from engine.scalar.promotion import COMPILED, COMPLEX, common
 from engine.tensor.blockwise import batched, vectorize
 from engine.tensor.conversion import as_tensor_variable
-from engine.tensor.diagonals import eye, on_diagonals, only_triangle
+from engine.tensor.diagonals import eye, on_diagonals, only_triangle, tril, triu
 from engine.tensor.elementary import conj
 from engine.tensor.elemwise import cast, dimshuffle
 from engine.tensor.linalg.matrix_op import MatrixOp
@@ -101,25 +101,36 @@ class SolveBase(MatrixOp):
         return [self.of_matrix(neg(product)), of_b]
 
 
-class Solve(SolveBase):
+class Solve(ReplacedOp, SolveBase):
     """Solves `A x = b`; NaN if A is singular.
 
     With `assume_a="pos"` A is symmetric positive definite: only the triangle that `lower` names is
-    read, and the solution is NaN if A is not positive definite.
+    read, and the solution is NaN if A is not positive definite. With "tridiagonal" only the diagonal and
+    those beside it are read; a general solution with these replaces it.
     """
 
     __props__ = ("assume_a", "lower", "b_ndim")
+    make_node = SolveBase.make_node
+    perform = SolveBase.perform
 
     def __init__(self, *, assume_a: str = "gen", lower: bool = False, b_ndim: int) -> None:
         super().__init__(lower, b_ndim=b_ndim)
-        if assume_a not in ("gen", "pos"):
+        if assume_a not in ("gen", "pos", "tridiagonal"):
             raise ValueError(
                 f"Making a Solve: Invalid assume_a: {assume_a}. It must be one of {', '.join(ASSUMPTIONS)}"
             )
         self.assume_a = assume_a
 
+    def is_replaced(self, inputs: Sequence[Any]) -> bool:
+        return self.assume_a == "tridiagonal"
+
+    def replacement(self, *inputs: Any) -> Sequence[Any]:
+        return [Solve(b_ndim=self.b_ndim)(_three_diagonals(inputs[0]), inputs[1])]
+
     def solved(self, A: np.ndarray, b: np.ndarray) -> np.ndarray:
-        if self.assume_a == "gen":
+        if self.assume_a == "tridiagonal":
+            A = np.triu(np.tril(A, 1), -1)
+        if self.assume_a != "pos":
             return np.linalg.solve(A, b)
         from scipy.linalg import cho_solve
 
@@ -127,12 +138,12 @@ class Solve(SolveBase):
         return cho_solve((factor, self.lower), b, check_finite=False)
 
     def transposed(self) -> Solve:
-        lower = self.lower if self.assume_a == "gen" else not self.lower
+        lower = not self.lower if self.assume_a == "pos" else self.lower
         return Solve(assume_a=self.assume_a, lower=lower, b_ndim=self.b_ndim)
 
     def of_matrix(self, gradient: Any) -> Any:
-        if self.assume_a == "gen":
-            return gradient
+        if self.assume_a != "pos":
+            return gradient if self.assume_a == "gen" else _three_diagonals(gradient)
         return only_triangle(add(gradient, transpose(gradient)), self.lower, halved=True)
 
 
@@ -160,6 +171,11 @@ class SolveTriangular(SolveBase):
         return only_triangle(gradient, self.lower, strict=self.unit_diagonal)
 
 
+def _three_diagonals(m: Any) -> Any:
+    """Return the matrix `m` with zeros but on its diagonal and beside it."""
+    return triu(tril(m, 1), -1)
+
+
 ASSUMPTIONS = (
     *("general", "gen", "positive definite", "pos", "symmetric", "sym", "hermitian", "her"),
     *("lower triangular", "upper triangular", "diagonal", "tridiagonal", "banded"),
@@ -183,7 +199,8 @@ def solve(
 
     `assume_a` is "gen" (general), "pos" (positive definite), "sym" (symmetric) or "her" (hermitian): of these
     three, only the triangle that `lower` names is read; "lower triangular", "upper triangular", "diagonal",
-    or "tridiagonal" or "banded", which are solved as general ones. Without a solution, the result is NaN.
+    "tridiagonal", of which only these elements are read, or "banded", which is solved as a general one.
+    Without a solution, the result is NaN.
     `b_ndim` is 1 if the last axis of b is a vector, 2 if the last two are a matrix; by default 2 if there
     are as many. Leading axes are a batch. `overwrite_a`, `overwrite_b` and `check_finite` are ignored.
     """
@@ -195,7 +212,7 @@ def solve(
     if short == "diagonal":
         a, b = as_inexact(a, b)
         return _solved_diagonal(a, b, b_ndim)
-    if short in ("tridiagonal", "banded"):
+    if short == "banded":
         short = "gen"
     if transposed:
         a, lower = matrix_transpose(a), not lower

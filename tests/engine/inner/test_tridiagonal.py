@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import engine.tensor as pt
-from engine import function
-from engine.tensor.linalg import tridiagonal_lu_factor, tridiagonal_lu_solve
+from engine import function, verify_grad
+from engine.tensor.linalg import solve, tridiagonal_lu_factor, tridiagonal_lu_solve
 
 
 def matrices(size, batch=(), dtype="float64"):
@@ -50,6 +50,38 @@ def test_leading_axes_are_a_batch():
     f = function([a, b], tridiagonal_lu_solve(tridiagonal_lu_factor(a), b, b_ndim=1))
     due = [np.linalg.solve(matrix, row) for matrix, row in zip(batch, right, strict=True)]
     np.testing.assert_allclose(f(batch, right), due, rtol=1e-8)
+
+
+@pytest.mark.parametrize("transposed", [False, True])
+def test_equations_read_three_diagonals_only(transposed):
+    a, b = pt.dmatrix("a"), pt.dmatrix("b")
+    rng = np.random.default_rng(3)
+    matrix, right = rng.normal(size=(5, 5)) + 4 * np.eye(5), rng.normal(size=(5, 2))
+    banded = np.triu(np.tril(matrix, 1), -1)
+
+    def solved(a, b):
+        return solve(a, b, assume_a="tridiagonal", transposed=transposed)
+
+    for mode in ("FAST_RUN", "NUMPY"):
+        found = function([a, b], solved(a, b), mode=mode)(matrix, right)
+        np.testing.assert_allclose(found, np.linalg.solve(banded.T if transposed else banded, right))
+    verify_grad(solved, [matrix, right], rng=rng)
+
+
+def test_factors_of_a_singular_matrix_solve_nothing():
+    a, b = pt.dmatrix("a"), pt.dvector("b")
+    f = function([a, b], tridiagonal_lu_solve(tridiagonal_lu_factor(a), b, b_ndim=1))
+    assert np.isnan(f(np.zeros((4, 4)), np.ones(4))).all()
+
+
+def test_a_batch_of_right_hand_sides_is_one_of_columns():
+    a, b = pt.dmatrix("a"), pt.dtensor3("b")
+    f = function([a, b], tridiagonal_lu_solve(tridiagonal_lu_factor(a), b, b_ndim=2))
+    matrix, right = matrices(4), np.random.default_rng(2).normal(size=(3, 4, 2))
+    assert (
+        sum(type(node.op).__name__ == "SolveLUFactorTridiagonal" for node in f.maker.fgraph.apply_nodes) == 1
+    )
+    np.testing.assert_allclose(f(matrix, right), np.linalg.solve(matrix, right), rtol=1e-8)
 
 
 def test_lengths_are_known_where_those_of_the_matrix_are():

@@ -68,11 +68,6 @@ EXPLAINED: tuple[ExplainedDifference, ...] = (
         "a matrix that is known not to be square is refused when the graph is built",
     ),
     difference(
-        f"{_LINALG}test_solvers.py::test_lu_decomposition_reused_*tridiagonal*",
-        "assert 0 == 1",
-        "tridiagonal equations are solved as general ones: their shared factors are those of an LU factorization",
-    ),
-    difference(
         f"{_LINALG}test_solvers.py::test_lu_decomposition_reused_scan*pos*",
         "assert 0 == 1",
         "the rewrites of a function are those of its loops, whatever mode the loop was made with",

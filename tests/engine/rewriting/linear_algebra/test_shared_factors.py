@@ -7,13 +7,14 @@ import engine
 import engine.tensor as pt
 from engine.compile import get_default_mode
 from engine.inner.scan import Scan
+from engine.inner.tridiagonal import LUFactorTridiagonal
 from engine.tensor.linalg import Cholesky, CholeskySolve, LUFactor, Solve, solve
 
 RANDOM = np.random.default_rng(11)
 A = RANDOM.normal(size=(4, 4)) + 4 * np.eye(4)
-MATRICES = {"gen": A, "pos": A @ A.T}
+MATRICES = {"gen": A, "pos": A @ A.T, "tridiagonal": np.triu(np.tril(A, 1), -1)}
 RIGHT = RANDOM.normal(size=(4, 3))
-FACTORS = {"gen": LUFactor, "pos": Cholesky}
+FACTORS = {"gen": LUFactor, "pos": Cholesky, "tridiagonal": LUFactorTridiagonal}
 REUSE, SPLIT = "reuse_decomposition_multiple_solves", "scan_split_non_sequence_decomposition_and_solve"
 MODE = get_default_mode().excluding("psd_solve_to_chol_solve")
 
