@@ -10,7 +10,9 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 
+from engine.configdefaults import config
 from engine.errors import InconsistencyError, MissingInputError
+from engine.graph.absent_gradients import NullType
 from engine.graph.apply import Apply
 from engine.graph.edits import (
     AddInput,
@@ -110,6 +112,11 @@ class EditableGraph(GraphTables):
     ) -> None:
         if isinstance(variable, Constant):
             self.journal.do(AddRoot(variable, reason))
+        elif isinstance(variable.type, NullType):
+            raise TypeError(
+                f"Importing {user}: Computation graph contains a NaN: a gradient without a value. "
+                f"{variable.type.why_null}"
+            )
         elif import_missing:
             self.journal.do(AddInput(len(self.inputs), variable, reason))
         else:
@@ -184,18 +191,19 @@ class EditableGraph(GraphTables):
         new_var: Variable,
         reason: str | None = None,
         import_missing: bool = False,
-        verbose: bool = False,
+        verbose: bool | None = None,
     ) -> None:
         """Replace the present uses of `var` by `new_var`; nodes imported with `new_var` still use `var`.
 
         Do nothing if the graph does not use `var`. A computed replacement of a less specific type gets the
         type of `var`. Refuse (TypeError) a replacement of another type, and (InconsistencyError) one that
-        is in the graph and computed from a use of `var`. With `verbose` it prints what is replaced.
+        is in the graph and computed from a use of `var`. With `verbose`, or without it if the flag
+        `optimizer_verbose` is set, it prints what is replaced.
         """
         if var is new_var or var not in self.is_variable:
             return
         reason = reason_text(reason)
-        if verbose:
+        if config.is_printed(reason, verbose):
             text = f"rewriting: rewrite {reason} replaces {_placed(var)} with {_placed(new_var)}\n"
             sys.stdout.write(text)
         new_var = self._as_specific(var, new_var, reason)
@@ -219,7 +227,7 @@ class EditableGraph(GraphTables):
         pairs: Iterable[tuple[Variable, Variable]],
         reason: str | None = None,
         import_missing: bool = False,
-        verbose: bool = False,
+        verbose: bool | None = None,
     ) -> None:
         """`replace` each pair, in order: all of them, or none."""
         for old, new in pairs:

@@ -134,7 +134,7 @@ class Constant(Variable):
         return type(self)(self.type, self.data, name or self.name)
 
     def __str__(self) -> str:
-        return self.name if self.name is not None else f"{self.data}"
+        return f"{self.data}" if self.name is None else f"{self.name}{{{self.data}}}"
 
     __repr__ = __str__
 

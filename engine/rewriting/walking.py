@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import Any, Literal
 
+from engine.configdefaults import config
 from engine.graph import Apply, FunctionGraph, Op
 from engine.graph.traversal import apply_ancestors, io_toposort
 from engine.rewriting.equilibrium import (
@@ -107,8 +109,16 @@ class SequentialNodeRewriter(NodeRewriter):
         for rewriter in self.rewrites:
             found = rewriter.transform_tracked(fgraph, node) if is_tracked(rewriter, node.op) else None
             if found:
+                if config.is_printed(rewriter.name):
+                    _print_rewrite(rewriter.name, node, found)
                 return found
         return None
+
+
+def _print_rewrite(name: str, node: Apply, replacements: Any) -> None:
+    variables = replacements.values() if isinstance(replacements, dict) else replacements
+    places = ", ".join(f"{v.owner.op}.{v.index}" if getattr(v, "owner", None) else str(v) for v in variables)
+    sys.stdout.write(f"rewriting: rewrite {name} replaces node {node} with [{places}]\n")
 
 
 def _node_of(replacements: Any) -> Apply | None:

@@ -13,7 +13,7 @@ from typing import Any
 
 from missing import Missing
 
-OWN = ("floatX", "cast_policy", "warn_float64")
+OWN = ("floatX", "cast_policy", "warn_float64", "optimizer_verbose", "optimizer_verbose_ignore")
 """The flags that the engine has."""
 
 VALUES: dict[str, Any] = {
@@ -34,7 +34,6 @@ WITHOUT_EFFECT = frozenset(
         "mode",
         "on_opt_error",
         "on_shape_error",
-        "optimizer_verbose",
         "tensor__insert_inplace_optimizer_validate_nb",
         "traceback__limit",
     }

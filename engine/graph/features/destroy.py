@@ -51,6 +51,7 @@ class DestroyHandler(Bookkeeper):
     """An index of destroyers, `destroyers(variable)` and `has_destroyers(variables)`, and their order."""
 
     provides = ("destroyers", "has_destroyers")
+    attribute = "destroy_handler"
 
     def __init__(self) -> None:
         super().__init__()

@@ -147,13 +147,13 @@ class ReplaceValidate(History, Validator):
         replacements: Iterable[tuple[Variable, Variable]],
         reason: str | None = None,
         import_missing: bool = False,
-        verbose: bool = False,
+        verbose: bool | None = None,
     ) -> int:
         """Replace the first of each pair by the second, in order; return a checkpoint of the state before.
 
         The checkpoint is valid until the next such call. Refuse (InconsistencyError) an invalid result, and
-        one that contains a node which `replace_all_validate_remove` removed. With `verbose` it prints
-        what is replaced.
+        one that contains a node which `replace_all_validate_remove` removed. With `verbose`, or
+        without it if the flag `optimizer_verbose` is set, it prints what is replaced.
         """
         with fgraph.journal.all_or_nothing():
             mark = fgraph.journal.mark()
@@ -166,7 +166,7 @@ class ReplaceValidate(History, Validator):
         replacements: Iterable[tuple[Variable, Variable]],
         reason: str | None,
         import_missing: bool,
-        verbose: bool = False,
+        verbose: bool | None = None,
     ) -> None:
         start = len(fgraph.journal.edits)
         fgraph.replace_all(replacements, reason, import_missing, verbose)

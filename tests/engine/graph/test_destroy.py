@@ -33,6 +33,7 @@ def test_what_overwrites_runs_after_all_that_reads():
     x = PLAIN("x")
     fgraph = graph([x], overwrite(x), combine(x, view(x)), follow(view(view(x))))
     fgraph.validate()
+    assert fgraph.destroy_handler is fgraph.features[0]
     order = fgraph.toposort()
     assert order[-1].op == overwrite
     assert set(fgraph.orderings()) == {order[-1]}

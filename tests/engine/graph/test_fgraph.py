@@ -6,9 +6,11 @@ from time import process_time
 import pytest
 
 import engine.tensor as pt
+from engine.configdefaults import config
 from engine.errors import InconsistencyError, MissingInputError
 from engine.graph import Feature, FunctionGraph, Output, register_feature_callback
 from engine.graph.features import DestroyHandler, FullHistory, NodeFinder
+from engine.graph.null_type import NullType
 from tests.engine.graph.graph_state import Mirror, feature_states, history_of, state_of
 from tests.engine.graph.small_ops import DEPTHS, PLAIN, Floats, chain, combine, constant, follow, split
 
@@ -484,6 +486,27 @@ def test_the_uses_of_a_variable_are_listed_and_replacements_told(capsys):
     assert found.get_clients(x) == [(out.owner, 0)]
     found.replace_all_validate([(x, y)], reason="test", verbose=True)
     assert capsys.readouterr().out == "rewriting: rewrite test replaces x of None with y of None\n"
+
+
+def test_a_flag_says_whether_replacements_are_printed_and_which_are_not(capsys):
+    x, y = PLAIN("x"), PLAIN("y")
+    found = FunctionGraph([x, y], [follow(x)], clone=False)
+    with config.change_flags(optimizer_verbose=True):
+        found.replace(x, y, reason="forth", verbose=False)
+        found.replace(y, x, reason="back")
+        with config.change_flags(optimizer_verbose_ignore="forth,again"):
+            found.replace(x, y, reason="forth")
+            found.replace_all_validate([(y, x)], reason="back")
+    found.replace(x, y, reason="silent")
+    line = "rewriting: rewrite back replaces y of None with x of None\n"
+    assert capsys.readouterr().out == 2 * line
+
+
+def test_what_has_no_value_is_refused_with_its_reason():
+    found = FunctionGraph([], [])
+    with pytest.raises(TypeError, match=r"Computation graph contains a NaN.*nobody has written it"):
+        found.import_var(NullType("nobody has written it")(), import_missing=True)
+    assert found.inputs == []
 
 
 def test_a_graph_has_outputs():

@@ -148,6 +148,7 @@ def test_a_constant_clones_with_its_data():
     c = constant(2.0)
     assert c.clone() is not c
     assert c.clone().data == c.value == 2.0
+    assert [str(c), str(c.clone("c"))] == ["2.0", "c{2.0}"]
 
 
 def test_types_take_values_and_variables():

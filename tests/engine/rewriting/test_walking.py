@@ -5,6 +5,7 @@ from typing import Any, ClassVar
 import pytest
 
 import engine.tensor as pt
+from engine.configdefaults import config
 from engine.errors import InconsistencyError
 from engine.graph import Apply, DestroyHandler, FunctionGraph, Op
 from engine.rewriting import (
@@ -57,6 +58,17 @@ def test_of_several_rewriters_the_first_that_applies_wins():
     in2out(both).rewrite(fgraph)
     assert [str(node.op) for node in fgraph.toposort()] == ["cos"]
     assert both.tracks() == [pt.sin, pt.sin]
+
+
+def test_a_flag_prints_which_of_several_rewriters_applies(capsys: pytest.CaptureFixture[str]) -> None:
+    both = SequentialNodeRewriter(
+        SubstitutionNodeRewriter(pt.sin, pt.cos), SubstitutionNodeRewriter(pt.cos, pt.tan)
+    )
+    fgraph = FunctionGraph([x], [pt.sin(pt.cos(x))], clone=False)
+    with config.change_flags(optimizer_verbose=True, optimizer_verbose_ignore="cos -> tan"):
+        for node in fgraph.toposort():
+            both.transform(fgraph, node)
+    assert capsys.readouterr().out == "rewriting: rewrite sin -> cos replaces node sin(...) with [cos.0]\n"
 
 
 def test_a_function_of_a_graph_is_a_rewriter():

@@ -27,8 +27,6 @@ EXPLAINED: tuple[ExplainedDifference, ...] = (
     difference(f"{_FG}TestFunctionGraph::test_replace_circular", "", "a cycle is refused at once"),
     difference(f"{_FG}TestFunctionGraph::test_init", "update_mapping", "updates belong to functions"),
     difference(f"{_FG}TestFunctionGraph::test_import_node", "Apply.tag", "nodes have no tags"),
-    difference(f"{_FG}TestFunctionGraph::test_import_var", "", "the error is MissingInputError"),
-    difference(f"{_FG}TestFunctionGraph::test_optimizer_verbose", "", "no flag prints rewrites"),
     difference(
         f"{_FG}TestFunctionGraph::test_nominals", "", "the inputs of a mutable graph stay what they are"
     ),
@@ -41,9 +39,6 @@ EXPLAINED: tuple[ExplainedDifference, ...] = (
     ),
     difference(f"{_FEATURES}*", "log", "log(softmax) is a log_softmax at once, in fewer steps"),
     difference(f"{_FEATURES}*callbacks_after_pickle", "defaultdict", "only callbacks that run are timed"),
-    difference(
-        f"{_FEATURES}*test_destroy_handler*", "destroy_handler", "Features are reached by their methods"
-    ),
     difference(f"{_FEATURES}*", "on_validate", "a callback has a name that graphs call"),
     difference(f"{_FEATURES}*test_verbose", "DID NOT RAISE", "a callback has a name that graphs call"),
     difference(

@@ -12,8 +12,6 @@ _BROADCASTS = "an axis broadcasts only if its length is known to be 1 (decision 
 
 REASONS = {
     "compile/test_maker.py::TestFunction::test_update_err_broadcast": "a matrix of one element is a matrix",
-    "graph/rewriting/test_basic.py::TestPatternNodeRewriter::test_constant": "a constant has its name only",
-    "graph/rewriting/test_basic.py::*test_optimizer_verbose": "no flag prints rewrites",
     "graph/rewriting/test_basic.py::*test_low_use_ratio": "a limit of uses is one for all rewrites together",
     "graph/rewriting/test_unify.py::test_reify_op_pattern_to_op": _REDUCTION,
     "graph/rewriting/test_unify.py::test_*variadic*": _CHAIN,
