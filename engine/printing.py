@@ -13,10 +13,21 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal, TextIO, get_args
 
 from cachegraph.named_tuples import NamedTuple
+from engine.assumptions.summary import assumption_tags
 from engine.graph.apply import Apply
 from engine.graph.traversal import inner_graph
 from engine.graph.variables import Constant, Variable
 from engine.tensor.elemwise import Elemwise
+from engine.tensor.formula_printers import (  # noqa: F401 (PyTensor's path)
+    FunctionPrinter,
+    IgnorePrinter,
+    OperatorPrinter,
+    PatternPrinter,
+    PPrinter,
+    Printer,
+    PrinterState,
+    default_printer,
+)
 from engine.tensor.formulas import pp as pp  # PyTensor's path
 from engine.tensor.formulas import pp as pprint  # noqa: F401 (PyTensor's other name)
 from engine.tensor.printed import Print as Print  # PyTensor's path
@@ -43,12 +54,13 @@ def dprint(
     print_memory_map: bool = False,
     print_inner_graphs: bool = True,
     print_fgraph_inputs: bool = False,
+    print_assumptions: bool = False,
 ) -> Any:
     """Print `graph_like`: a variable, node, graph, compiled function, or a sequence of these.
 
     `depth` limits the levels (-1: all), `stop_on_name` stops at variables with a name. The other options
     add types, static shapes, the inputs that Ops overwrite (`d=`) and view (`v=`; `print_memory_map` means
-    both) and the inputs of graphs and functions (`→`). Ids of nodes are letters, numbers, Python's `id`,
+    both), the inputs of graphs and functions (`→`) and the known properties of matrices (`a={diag}`). Ids of nodes are letters, numbers, Python's `id`,
     automatic names of variables ("auto"), or none (`id_type`); texts that share a dictionary `used_ids`
     share ids.
 
@@ -67,10 +79,13 @@ def dprint(
         print_destroy_map or print_memory_map,
         print_view_map or print_memory_map,
     )
-    printer = _Printer(shown, {} if used_ids is None else used_ids)
+    parts = _Parts()
+    parts.add(graph_like)
+    tags = assumption_tags(parts.outputs) if print_assumptions else {}
+    printer = _Printer(shown, {} if used_ids is None else used_ids, parts, tags)
     if file == "rich":
-        return printer.tree_of_rich(graph_like, print_inner_graphs)
-    lines = printer.lines(graph_like, print_inner_graphs, print_fgraph_inputs)
+        return printer.tree_of_rich(print_inner_graphs)
+    lines = printer.lines(print_inner_graphs, print_fgraph_inputs)
     text = "\n".join(lines) + "\n"
     if file == "str":
         return text
@@ -128,35 +143,36 @@ class _Parts:
 class _Printer:
     """The state of one text: ids given, nodes printed and Ops with inner graphs."""
 
-    def __init__(self, shown: _Shown, ids: dict[Variable | Apply, str]) -> None:
+    def __init__(
+        self,
+        shown: _Shown,
+        ids: dict[Variable | Apply, str],
+        parts: _Parts,
+        tags: Mapping[Variable, str],
+    ) -> None:
         self.shown = shown
         self.ids = ids
+        self.parts = parts
+        self.tags = tags
         self.done: set[Apply] = set()
-        self.order: Mapping[Apply, int] = {}
         self.inner: dict[Any, dict[Apply, None]] = {}
         """The Ops with inner graphs, in order, and the nodes that apply each."""
 
-    def lines(self, graph_like: Any, inner_graphs: bool, inputs: bool) -> Iterator[str]:
-        parts = _Parts()
-        parts.add(graph_like)
-        self.order = parts.order
-        for variable in parts.inputs if inputs else ():
+    def lines(self, inner_graphs: bool, inputs: bool) -> Iterator[str]:
+        for variable in self.parts.inputs if inputs else ():
             yield from self.tree(variable, "→ ", "  ")
-        for variable in parts.outputs:
+        for variable in self.parts.outputs:
             yield from self.tree(variable, "", "")
         if self.inner and inner_graphs:
             yield from ("", "Inner graphs:")
             yield from self.inner_graphs()
 
-    def tree_of_rich(self, graph_like: Any, inner_graphs: bool) -> Any:
+    def tree_of_rich(self, inner_graphs: bool) -> Any:
         """Return the graph as a tree of the library rich."""
         from engine.rich_tree import rich_tree
 
-        parts = _Parts()
-        parts.add(graph_like)
-        self.order = parts.order
         inner = self.inner if inner_graphs else {}
-        return rich_tree(parts.outputs, self.label, inner, self.shown.depth, self.shown.stop_on_name)
+        return rich_tree(self.parts.outputs, self.label, inner, self.shown.depth, self.shown.stop_on_name)
 
     def inner_graphs(self) -> Iterator[str]:
         printed: set[Any] = set()
@@ -197,13 +213,14 @@ class _Printer:
         parts = [_text_of(variable), f"[id {found}]" if found else ""]
         parts.append(f"<{variable.type}>" if shown.type else "")
         parts.append(_shape_of(variable) if shown.shape else "")
+        parts.append(f"a={self.tags[variable]}" if variable in self.tags else "")
         if node is not None:
             if inner_graph(node.op) is not None:
                 self.inner.setdefault(node.op, {})[node] = None
             parts.append("" if variable.name is None else f"'{variable.name}'")
             parts.append(f"d={node.op.destroy_map}" if shown.destroy_map and node.op.destroy_map else "")
             parts.append(f"v={node.op.view_map}" if shown.view_map and node.op.view_map else "")
-            parts.append(str(self.order.get(node, "")))
+            parts.append(str(self.parts.order.get(node, "")))
         return " ".join([part for part in parts if part])
 
     def id_of(self, item: Variable | Apply) -> str:

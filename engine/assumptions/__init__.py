@@ -22,6 +22,7 @@ from engine.assumptions.core import (
 )
 from engine.assumptions.feature import AssumptionFeature, check_assumption
 from engine.assumptions.specify import SpecifyAssumptions, assume
+from engine.assumptions.summary import assumption_tags, summarize_assumptions
 
 __all__ = [
     "ALL_KEYS",
@@ -42,5 +43,7 @@ __all__ = [
     "FactState",
     "SpecifyAssumptions",
     "assume",
+    "assumption_tags",
     "check_assumption",
+    "summarize_assumptions",
 ]

@@ -1,7 +1,7 @@
 """`pp`: a variable as a formula on one line, as PyTensor writes it.
 
 Operators stand between their arguments, in parentheses; other Ops are functions: `Exp(x)`. What is used
-twice is written twice.
+twice is written twice. `pp.assign(op, printer)` has an Op written by a printer of a user's.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from typing import Any
 
 from engine import scalar
 from engine.graph.apply import Apply
-from engine.graph.traversal import io_toposort
 from engine.graph.variables import Constant, Variable
 from engine.tensor.elemwise import DimShuffle, Elemwise
+from engine.tensor.formula_printers import NodePrinter, PPrinter, PrinterState
 from engine.tensor.reduction import Reduction
 from engine.tensor.shape import MakeVector
 from engine.tensor.slicing import IncSubtensor, Subtensor
@@ -33,16 +33,15 @@ MOST_ITEMS = 10
 """Larger constants are written as their type."""
 
 
-def pp(variable: Variable) -> str:
-    """Return the formula of a variable. Its length is that of all uses together."""
-    texts: dict[Variable, str] = {}
-    for node in io_toposort([], [variable]):
-        inputs = [_root(v) if v.owner is None else texts[v] for v in node.inputs]
+class FormulaPrinter(NodePrinter):
+    """Writes roots, and what Ops of the engine compute."""
+
+    def process(self, output: Variable, pstate: PrinterState) -> str:
+        return _root(output) if output.owner is None else super().process(output, pstate)
+
+    def of_node(self, node: Apply, output: Variable, inputs: Sequence[str]) -> str:
         written = _written(node, inputs)
-        for output in node.outputs:
-            several = len(node.outputs) > 1
-            texts[output] = f"{written}.{output.index}" if several else written
-    return _root(variable) if variable.owner is None else texts[variable]
+        return written if len(node.outputs) == 1 else f"{written}.{output.index}"
 
 
 def _root(variable: Variable) -> str:
@@ -97,3 +96,7 @@ def _reordered(op: DimShuffle, text: str) -> str:
 def _index(entries: Sequence[str], numbers: list[str]) -> str:
     """Return the index between the brackets; each letter of an entry is the next number."""
     return ", ".join(re.sub("[a-z]", lambda _: numbers.pop(0), entry) for entry in entries)
+
+
+pp = PPrinter()
+pp.assign(lambda pstate, variable: True, FormulaPrinter())
