@@ -54,6 +54,7 @@ from engine.rewriting.passes.inplace import INPLACE
 from engine.rewriting.passes.lifted_parts import LIFTED_PARTS
 from engine.rewriting.passes.lifted_selections import LIFTED_SELECTIONS, local_subtensor_of_adv_subtensor
 from engine.rewriting.passes.rerolling import RerollLayers
+from engine.rewriting.passes.scan_merging import ScanMerge
 from engine.rewriting.passes.selected_slices import SELECTED_SLICES
 from engine.rewriting.passes.selected_writes import local_set_to_inc_subtensor
 from engine.rewriting.passes.stabilize import STABILIZE
@@ -193,6 +194,7 @@ def _registered() -> SequenceDB:
     walk = WalkingGraphRewriter(split, ignore_newtrees=True, name=split.name)
     database.register(split.name, walk, position=1.9)
     database.register("scans", ScanDB("scans", canonicalize), "fast_run", "fast_compile", "scan", position=2)
+    database.register(ScanMerge.name, ScanMerge(), "fast_run", "scan", position=3)
     optimize = OptimizeInnerGraphs()
     database.register(optimize.name, optimize, "fast_run", "fast_compile", position=44)
     clean = ScanRewriter("clean_scans", CLEAN)

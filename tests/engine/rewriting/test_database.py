@@ -105,6 +105,7 @@ def test_the_pipeline_is_described_by_plain_values_alone():
         "lazy_branches",
         "batches",
         "scans",
+        "scan_merge",
         "optimize_inner_graphs",
         "clean_scans",
         "merge_last",
