@@ -17,6 +17,7 @@ from engine.assumptions.summary import assumption_tags
 from engine.graph.apply import Apply
 from engine.graph.traversal import inner_graph
 from engine.graph.variables import Constant, Variable
+from engine.graph_files import pydotprint  # noqa: F401 (PyTensor's path)
 from engine.tensor.elemwise import Elemwise
 from engine.tensor.formula_printers import (  # noqa: F401 (PyTensor's path)
     FunctionPrinter,

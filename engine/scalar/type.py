@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache
+from importlib import import_module
 from typing import Any, NoReturn
 
 import numpy as np
@@ -41,6 +42,11 @@ class ScalarVariable(Variable):
     def dtype(self) -> str:
         """The dtype of the number."""
         return self.type.dtype
+
+    @property
+    def shape(self) -> Any:
+        """The shape of the number as a tensor has it: no lengths."""
+        return import_module("engine.tensor").constant(np.empty(0, "int64"))
 
     __add__, __radd__ = _operators("add")
     __sub__, __rsub__ = _operators("sub")

@@ -52,11 +52,11 @@ class Picture(NamedTuple):
     left_out: int
 
 
-def picture_of(graph: Any) -> Picture:
-    """Return the picture of a graph with `inputs` and `outputs`."""
+def picture_of(graph: Any, max_label: int = MAX_LABEL) -> Picture:
+    """Return the picture of a graph with `inputs` and `outputs`; longer labels than `max_label` are cut."""
     order = io_toposort(graph.inputs, graph.outputs)
     drawn = _nearest(graph.outputs, order)
-    painter = _Painter({variable: n for n, variable in enumerate(graph.inputs)}, drawn)
+    painter = _Painter({variable: n for n, variable in enumerate(graph.inputs)}, drawn, max_label)
     for node in order:
         if node in drawn:
             painter.node(node)
@@ -84,11 +84,12 @@ def _nearest(outputs: Sequence[Variable], order: Sequence[Apply]) -> set[Apply]:
 class _Painter:
     """The boxes made so far, and the box that each variable comes from."""
 
-    def __init__(self, inputs: dict[Variable, int], drawn: set[Apply]) -> None:
+    def __init__(self, inputs: dict[Variable, int], drawn: set[Apply], max_label: int) -> None:
         self.boxes: list[Box] = []
         self.arrows: list[Arrow] = []
         self._inputs = inputs
         self._drawn = drawn
+        self._max_label = max_label
         self._made: dict[Variable | Apply, int] = {}
 
     def node(self, node: Apply) -> None:
@@ -97,7 +98,7 @@ class _Painter:
         if len(node.inputs) > MAX_ENDS:
             tails.append(self.more(len(node.inputs) - MAX_ENDS, "inputs"))
         held = inner_graph(node.op)
-        box = Box("node", _short(node.op), _title_of(node), None if held is None else node.op)
+        box = Box("node", self._short(node.op), _title_of(node), None if held is None else node.op)
         self._made[node] = head = self._add(box)
         for number, (tail, variable) in enumerate(zip(tails, node.inputs, strict=False)):
             self._join(tail, head, variable, f", input {number}")
@@ -110,7 +111,10 @@ class _Painter:
         tail = self._source(variable)
         name = (variable.owner and variable.name) or f"o{number}"
         self._join(
-            tail, self._add(Box("output", _short(name), f"output {number}: {variable.type}")), variable, ""
+            tail,
+            self._add(Box("output", self._short(name), f"output {number}: {variable.type}")),
+            variable,
+            "",
         )
 
     def _source(self, variable: Variable) -> int:
@@ -121,7 +125,7 @@ class _Painter:
         if isinstance(variable, Constant):  # one box a use
             large = getattr(variable.data, "size", 1) > _MAX_ITEMS
             text = str(variable.type) if large else _one_line(variable)
-            return self._add(Box("constant", _short(text), _cut(f"constant {text}: {variable.type}")))
+            return self._add(Box("constant", self._short(text), _cut(f"constant {text}: {variable.type}")))
         if variable not in self._made:
             self._made[variable] = self._add(self._root(variable))
         return self._made[variable]
@@ -130,10 +134,10 @@ class _Painter:
         number = self._inputs.get(variable)
         if number is not None:
             name = variable.name or f"i{number}"
-            return Box("input", _short(name), _cut(f"input {number}, {name}: {variable.type}"))
+            return Box("input", self._short(name), _cut(f"input {number}, {name}: {variable.type}"))
         if variable.owner is not None:
             return Box("omitted", "…", _cut(f"left out: {_one_line(variable.owner.op)}"))
-        return Box("input", _short(variable), _cut(f"{_one_line(variable)}: {variable.type}"))
+        return Box("input", self._short(variable), _cut(f"{_one_line(variable)}: {variable.type}"))
 
     def _add(self, box: Box) -> int:
         self.boxes.append(box)
@@ -143,6 +147,10 @@ class _Painter:
         several = variable.owner is not None and len(variable.owner.outputs) > 1
         origin = f"output {variable.index}: " if several else ""
         self.arrows.append(Arrow(tail, head, _cut(f"{origin}{variable.type}{where}")))
+
+    def _short(self, item: Any) -> str:
+        text = _one_line(item)
+        return text if len(text) <= self._max_label else f"{text[: self._max_label - 1]}…"
 
 
 def _title_of(node: Apply) -> str:
@@ -154,11 +162,6 @@ def _title_of(node: Apply) -> str:
 
 def _one_line(item: Any) -> str:
     return " ".join(str(item).split())
-
-
-def _short(item: Any) -> str:
-    text = _one_line(item)
-    return text if len(text) <= MAX_LABEL else f"{text[: MAX_LABEL - 1]}…"
 
 
 def _cut(text: str) -> str:

@@ -15,7 +15,7 @@ from typing import Any
 
 from cachegraph.named_tuples import NamedTuple
 from engine.graph.drawing.layered import Placed, place
-from engine.graph.drawing.picture import Box, Picture, picture_of
+from engine.graph.drawing.picture import MAX_LABEL, Box, Picture, picture_of
 from engine.graph.traversal import inner_graph
 
 MAX_INNER = 40
@@ -43,9 +43,12 @@ _STYLE = """
 """
 
 
-def to_svg(graph: Any) -> str:
-    """Return `graph` (mutable, frozen, or a compiled function's) drawn as SVG, without its inner graphs."""
-    return _svg(picture_of(_graph_of(graph)), {}, f"<style>{_escaped(_STYLE)}</style>")
+def to_svg(graph: Any, max_label: int = MAX_LABEL) -> str:
+    """Return `graph` (mutable, frozen, or a compiled function's) drawn as SVG, without its inner graphs.
+
+    Longer labels than `max_label` are cut; the whole text is shown when hovered over.
+    """
+    return _svg(picture_of(_graph_of(graph), max_label), {}, f"<style>{_escaped(_STYLE)}</style>")
 
 
 def to_html(graph: Any) -> str:

@@ -113,3 +113,8 @@ def test_nothing_flows_through_comparisons_and_conditions():
     apply = scalar.apply_scalar_op
     assert scalar.lt.derivative([x, x], less, g, apply) == [None, None]
     assert scalar.where.derivative([less, x, x], scalar.where(less, x, x), g, apply)[0] is None
+
+
+def test_a_number_has_the_shape_of_a_tensor_without_axes():
+    for number in (scalar.float32("x"), scalar.constant(2)):
+        assert (number.shape.type.shape, number.shape.dtype) == ((0,), "int64")
