@@ -3,7 +3,7 @@
 A line shows the Op, or the variable without an owner, the id of the node, and the details asked for. `···`
 follows a node whose inputs were printed before. Branches deeper than `MAX_INDENT` continue below at the
 left margin: so the text grows with the graph and not with the square of its depth. Inner graphs of Ops are
-printed once, below: `i0` is the first input of one.
+printed once, below: `i0` is the first input of one, and of a loop an arrow says what it is given.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from engine.graph.apply import Apply
 from engine.graph.traversal import inner_graph
 from engine.graph.variables import Constant, Variable
 from engine.graph_files import pydotprint  # noqa: F401 (PyTensor's path)
-from engine.tensor.elemwise import Elemwise
+from engine.inner.scan_roles import ScanRoles, roles_of
 from engine.tensor.formula_printers import (  # noqa: F401 (PyTensor's path)
     FunctionPrinter,
     IgnorePrinter,
@@ -31,6 +31,7 @@ from engine.tensor.formula_printers import (  # noqa: F401 (PyTensor's path)
 )
 from engine.tensor.formulas import pp as pp  # PyTensor's path
 from engine.tensor.formulas import pp as pprint  # noqa: F401 (PyTensor's other name)
+from engine.tensor.op_texts import op_text
 from engine.tensor.printed import Print as Print  # PyTensor's path
 
 MAX_INDENT = 64
@@ -56,12 +57,14 @@ def dprint(
     print_inner_graphs: bool = True,
     print_fgraph_inputs: bool = False,
     print_assumptions: bool = False,
+    print_op_info: bool = False,
 ) -> Any:
     """Print `graph_like`: a variable, node, graph, compiled function, or a sequence of these.
 
     `depth` limits the levels (-1: all), `stop_on_name` stops at variables with a name. The other options
     add types, static shapes, the inputs that Ops overwrite (`d=`) and view (`v=`; `print_memory_map` means
-    both), the inputs of graphs and functions (`→`) and the known properties of matrices (`a={diag}`). Ids of nodes are letters, numbers, Python's `id`,
+    both), the inputs of graphs and functions (`→`) the known properties of matrices (`a={diag}`)
+    and what the inputs and outputs of loops are for (`print_op_info`). Ids of nodes are letters, numbers, Python's `id`,
     automatic names of variables ("auto"), or none (`id_type`); texts that share a dictionary `used_ids`
     share ids.
 
@@ -79,6 +82,7 @@ def dprint(
         stop_on_name,
         print_destroy_map or print_memory_map,
         print_view_map or print_memory_map,
+        print_op_info,
     )
     parts = _Parts()
     parts.add(graph_like)
@@ -108,6 +112,7 @@ class _Shown(NamedTuple):
     stop_on_name: bool
     destroy_map: bool
     view_map: bool
+    op_info: bool
 
 
 class _Parts:
@@ -158,6 +163,8 @@ class _Printer:
         self.done: set[Apply] = set()
         self.inner: dict[Any, dict[Apply, None]] = {}
         """The Ops with inner graphs, in order, and the nodes that apply each."""
+        self.given: dict[Variable, str] = {}
+        """What is written behind the inputs of the inner graph that is printed."""
 
     def lines(self, inner_graphs: bool, inputs: bool) -> Iterator[str]:
         for variable in self.parts.inputs if inputs else ():
@@ -183,19 +190,37 @@ class _Printer:
             graph = inner_graph(op)
             ids = ", ".join([self.id_of(node) for node in nodes])
             yield from ("", f"{op_text(op)} [id {ids}]" if ids else op_text(op))
-            for output in graph.outputs:
-                yield from self.tree(output, " ← ", "   ")
+            roles = roles_of(op)
+            self.given = {} if roles is None else self.given_to_step(roles, graph.inputs, list(nodes))
+            for number, output in enumerate(graph.outputs):
+                role = roles.inner_outputs[number] if roles and self.shown.op_info else ""
+                yield from self.tree(output, " ← ", "   ", role)
 
-    def tree(self, root: Variable, first: str, following: str) -> Iterator[str]:
+    def given_to_step(
+        self, roles: ScanRoles, inputs: Sequence[Variable], nodes: Sequence[Apply]
+    ) -> dict[Variable, str]:
+        """Return, for each of `inputs` of a step, an arrow to what the only node gives for it, and its role."""
+        texts = {v: [f"({role})"] for v, role in zip(inputs, roles.inner_inputs, strict=True)}
+        texts = texts if self.shown.op_info else {v: [] for v in inputs}
+        outer = roles.outer_inputs
+        for variable, role in zip(inputs, roles.inner_inputs, strict=True) if len(nodes) == 1 else ():
+            name = role.replace("inner_in", "outer_in")
+            place = outer.index(name) if name in outer else outer.index(name.rpartition("-")[0])
+            found = nodes[0].inputs[place]
+            identity = self.id_of(found.owner or found)
+            texts[variable].insert(0, f"-> [id {identity}]" if identity else "")
+        return {variable: " ".join(filter(None, words)) for variable, words in texts.items()}
+
+    def tree(self, root: Variable, first: str, following: str, role: str = "") -> Iterator[str]:
         """Yield the lines of `root` (prefixed by `first`) and of its ancestors (by `following`)."""
-        sections = [(root, first, following, 1)]
-        for variable, lead, indent, level in sections:
+        sections = [(root, first, following, 1, role)]
+        for variable, lead, indent, level, role in sections:
             if self.shown.depth == 0:
                 return
-            stack = [(variable, lead, indent, level, 0)]
+            stack = [(variable, lead, indent, level, 0, role)]
             while stack:
-                variable, lead, indent, level, width = stack.pop()
-                yield lead + self.label(variable)
+                variable, lead, indent, level, width, role = stack.pop()
+                yield lead + self.label(variable, role)
                 node = variable.owner
                 if node is None or not node.inputs or level == self.shown.depth:
                     continue
@@ -203,12 +228,13 @@ class _Printer:
                     yield f"{indent} └─ ···"
                 elif width == MAX_INDENT:
                     yield f"{indent} └─ ··· (continued below)"
-                    sections.append((variable, "", "", level))
+                    sections.append((variable, "", "", level, role))
                 else:
                     self.done.add(node)
-                    stack.extend(reversed(_branches(node, indent, level + 1, width + 1)))
+                    roles = roles_of(node.op) if self.shown.op_info else None
+                    stack.extend(reversed(_branches(node, indent, level + 1, width + 1, roles)))
 
-    def label(self, variable: Variable) -> str:
+    def label(self, variable: Variable, role: str = "") -> str:
         node, shown = variable.owner, self.shown
         found = self.id_of(variable if node is None else node)
         parts = [_text_of(variable), f"[id {found}]" if found else ""]
@@ -222,6 +248,9 @@ class _Printer:
             parts.append(f"d={node.op.destroy_map}" if shown.destroy_map and node.op.destroy_map else "")
             parts.append(f"v={node.op.view_map}" if shown.view_map and node.op.view_map else "")
             parts.append(str(self.parts.order.get(node, "")))
+            roles = roles_of(node.op) if shown.op_info and not role else None
+            role = roles.outer_outputs[node.outputs.index(variable)] if roles else role
+        parts += [self.given.get(variable, ""), f"({role})" if role else ""]
         return " ".join([part for part in parts if part])
 
     def id_of(self, item: Variable | Apply) -> str:
@@ -238,7 +267,9 @@ def _auto_name(item: Variable | Apply) -> str:
     return (item if isinstance(item, Variable) else item.outputs[0]).auto_name
 
 
-def _branches(node: Apply, indent: str, level: int, width: int) -> list[tuple[Variable, str, str, int, int]]:
+def _branches(
+    node: Apply, indent: str, level: int, width: int, roles: ScanRoles | None
+) -> list[tuple[Variable, str, str, int, int, str]]:
     last = len(node.inputs) - 1
     return [
         (
@@ -247,6 +278,7 @@ def _branches(node: Apply, indent: str, level: int, width: int) -> list[tuple[Va
             f"{indent} {' ' if i == last else '│'} ",
             level,
             width,
+            "" if roles is None else roles.outer_inputs[i],
         )
         for i, variable in enumerate(node.inputs)
     ]
@@ -260,12 +292,6 @@ def _text_of(variable: Variable) -> str:
     if isinstance(variable, Constant) and getattr(variable.data, "size", 1) > MAX_ITEMS:
         return f"<{variable.type}>"
     return " ".join(str(variable).split())
-
-
-def op_text(op: Any) -> str:
-    """Return the text of an Op in a printed graph: an elementwise one has a capital, as in PyTensor."""
-    text = str(op)
-    return text[:1].upper() + text[1:] if isinstance(op, Elemwise) else text
 
 
 def _shape_of(variable: Variable) -> str:

@@ -4,6 +4,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+import engine
 import engine.tensor as pt
 from engine.graph import Apply, FunctionGraph, Op
 from engine.printing import char_from_number, dprint, get_node_by_id, min_informative_str
@@ -28,9 +29,9 @@ def test_a_graph_is_a_tree_whose_shared_parts_are_printed_once(graph):
         " ├─ Add [id B] 'total'\n"
         " │  ├─ Exp [id C]\n"
         " │  │  └─ x [id D]\n"
-        " │  └─ DimShuffle{order=[x]} [id E]\n"
+        " │  └─ ExpandDims{axis=0} [id E]\n"
         " │     └─ y [id F]\n"
-        " └─ DimShuffle{order=[x]} [id G]\n"
+        " └─ ExpandDims{axis=0} [id G]\n"
         "    └─ Sum{axis=[0]} [id H]\n"
         "       └─ Add [id B] 'total'\n"
         "          └─ ···\n"
@@ -38,7 +39,7 @@ def test_a_graph_is_a_tree_whose_shared_parts_are_printed_once(graph):
 
 
 def test_a_depth_limits_the_levels(graph):
-    assert text(graph[1], depth=2) == "Mul [id A]\n ├─ Add [id B] 'total'\n └─ DimShuffle{order=[x]} [id C]\n"
+    assert text(graph[1], depth=2) == "Mul [id A]\n ├─ Add [id B] 'total'\n └─ ExpandDims{axis=0} [id C]\n"
     assert text(graph[1], depth=1) == "Mul [id A]\n"
     assert text(graph[1], depth=0).strip() == ""
 
@@ -254,3 +255,58 @@ def test_variables_nodes_and_graphs_print_themselves():
 def test_a_string_is_no_graph():
     with pytest.raises(TypeError, match="Printing 'blah'"):
         text("blah")
+
+
+def test_a_change_of_axes_has_the_name_of_its_function():
+    t = pt.dtensor3("t")
+    texts = {
+        "ExpandDims{axis=1}": t[:, None],
+        "ExpandDims{axes=(0, 2)}": pt.expand_dims(t, (0, 2)),
+        "Squeeze{axis=1}": pt.squeeze(pt.tensor("r", shape=(2, 1, 3)), 1),
+        "MatrixTranspose": t.mT,
+        "Transpose{axes=(2, 1, 0)}": t.T,
+        "DimShuffle{order=[1,x,0]}": pt.dmatrix("m").dimshuffle(1, "x", 0),
+    }
+    assert [text(variable).split(" [id A]")[0] for variable in texts.values()] == list(texts)
+
+
+def test_the_parts_of_a_loop_say_what_they_are_for():
+    x, n = pt.dvector("x"), pt.lscalar("n")
+    rows = engine.scan(
+        lambda row, old, last, factor: [old * last + row * factor, row],
+        x,
+        [{"initial": np.zeros(2), "taps": [-2, -1]}, None],
+        non_sequences=pt.dscalar("a"),
+        n_steps=n,
+        return_updates=False,
+    )
+    assert text(rows[1], print_op_info=True) == (
+        "Scan.1 [id A] (outer_out_nit_sot-0)\n"
+        " ├─ n [id B] (n_steps)\n"
+        " ├─ x [id C] (outer_in_seqs-0)\n"
+        " ├─ [0. 0.] [id D] (outer_in_mit_sot-0)\n"
+        " └─ a [id E] (outer_in_non_seqs-0)\n"
+        "\nInner graphs:\n\n"
+        "Scan [id A]\n"
+        " ← Add [id F] (inner_out_mit_sot-0)\n"
+        "    ├─ Mul [id G]\n"
+        "    │  ├─ i1 [id H] -> [id D] (inner_in_mit_sot-0-0)\n"
+        "    │  └─ i2 [id I] -> [id D] (inner_in_mit_sot-0-1)\n"
+        "    └─ Mul [id J]\n"
+        "       ├─ i0 [id K] -> [id C] (inner_in_seqs-0)\n"
+        "       └─ i3 [id L] -> [id E] (inner_in_non_seqs-0)\n"
+        " ← i0 [id K] -> [id C] (inner_in_seqs-0) (inner_out_nit_sot-0)\n"
+    )
+    assert "    │  ├─ i1 [id H] -> [id D]\n" in text(rows[1])
+    assert " ├─ n\n" in text(rows[1], id_type="")
+    assert "->" not in text(rows[1], id_type="")
+
+
+def test_a_loop_that_several_nodes_apply_has_no_arrows():
+    def doubled(x):
+        return engine.scan(lambda s, p: p + s, x, [np.float64(0.0)], return_updates=False)
+
+    found = text([doubled(pt.dvector("x")), doubled(pt.dvector("y"))], print_op_info=True)
+    assert "i0 [id" in found
+    assert "->" not in found
+    assert found.count("(inner_in_seqs-0)") == 1
