@@ -5,16 +5,25 @@ from __future__ import annotations
 from typing import Any
 
 from engine.tensor.elemwise import DimShuffle, Elemwise
+from engine.tensor.slicing import IncSubtensor, Subtensor
+from engine.tensor.subtensor import AdvancedIncSubtensor, AdvancedSubtensor
+
+_PARTS = str.maketrans({"a": "start", "b": "stop", "c": "step"})
 
 
 def op_text(op: Any) -> str:
     """Return the text of an Op in a printed graph.
 
-    An elementwise one has a capital, and a change of axes the name of the function that makes it.
+    An elementwise one has a capital, a change of axes the name of the function that makes it, and the parts
+    of an index are called what they are: `Subtensor{start:stop}`.
     """
     if isinstance(op, DimShuffle):
         return _text_of_axes(op)
     text = str(op)
+    if isinstance(op, Subtensor | IncSubtensor | AdvancedSubtensor | AdvancedIncSubtensor):
+        name, brace, parts = text.partition("{")
+        index = ", ".join(op.entries)
+        return f"{name}{brace}{parts.replace(index, index.translate(_PARTS), 1)}"
     return text[:1].upper() + text[1:] if isinstance(op, Elemwise) else text
 
 

@@ -270,6 +270,17 @@ def test_a_change_of_axes_has_the_name_of_its_function():
     assert [text(variable).split(" [id A]")[0] for variable in texts.values()] == list(texts)
 
 
+def test_the_parts_of_an_index_are_called_what_they_are():
+    x, i = pt.dmatrix("x"), pt.lscalar("i")
+    texts = {
+        "Subtensor{i, start:}": x[i, 1:],
+        "Subtensor{start:stop:step, :stop}": x[1:i:2, :i],
+        "SetSubtensor{::step}": x[::2].set(0.0),
+        "AdvancedSubtensor{i, start:}": x[pt.lvector("v"), 1:],
+    }
+    assert [text(variable).split(" [id A]")[0] for variable in texts.values()] == list(texts)
+
+
 def test_the_parts_of_a_loop_say_what_they_are_for():
     x, n = pt.dvector("x"), pt.lscalar("n")
     rows = engine.scan(
