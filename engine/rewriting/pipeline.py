@@ -36,6 +36,7 @@ from engine.rewriting.passes import (
     fills,
     joined_slices,
     joins,
+    repeated_reductions,
     repeated_values,
     shapes,
     single_numbers,
@@ -131,6 +132,7 @@ CANONICALIZE: tuple[NodeRewriter, ...] = (
     sums.local_sum_of_multiple,
     sums.local_sum_of_fill,
     sums.local_extremum_of_fill,
+    repeated_reductions.local_careduce_of_alloc,
 )
 """Tried in this order on each node, together with the stabilizing ones, until none applies."""
 

@@ -135,31 +135,41 @@ def orthogonal_dot_transpose_to_eye(fgraph: FunctionGraph, node: Apply) -> Any:
 def dot_of_diagonal(fgraph: FunctionGraph, node: Apply) -> Any:
     """diag(d) @ A -> the rows of A, multiplied by the elements of d; A @ diag(d) -> the columns.
 
-    The lengths that the product compares are compared still: an axis of length 1 does not broadcast.
+    Of vectors: diag(d) @ x -> d * x, and x @ diag(d). diag(a) @ diag(b) -> diag(a * b). The lengths that the
+    product compares are compared still: an axis of length 1 does not broadcast.
     """
-    factors = factors_of(node.outputs[0])
+    factors = factors_of(node.outputs[0]) or (node.inputs if isinstance(node.op, Dot) else None)
     if factors is None:
         return None
     left, right = map(unbatched, factors)
-    if node_by(left, AllocDiag, Eye) and check_assumption(fgraph, left, DIAGONAL):
-        return _scaled(factors[1], -2, left)
-    if node_by(right, AllocDiag, Eye) and check_assumption(fgraph, right, DIAGONAL):
-        return _scaled(factors[0], -1, right)
-    return None
+    is_left, is_right = (_is_made_diagonal(fgraph, x) for x in (left, right))
+    if is_left and is_right and tensor_type_of(node.outputs[0]).ndim == 2:
+        return diagonal_matrix(_scaled(main_diagonal(right), -1, left, is_first=True))
+    if is_left:
+        return _scaled(factors[1], max(-2, -tensor_type_of(factors[1]).ndim), left, is_first=True)
+    return _scaled(factors[0], -1, right, is_first=False) if is_right else None
 
 
-def _scaled(x: Any, axis: int, diagonal: Any) -> Any:
-    """Return `x` multiplied along `axis` by the elements of the matrix `diagonal`."""
+def _is_made_diagonal(fgraph: FunctionGraph, x: Any) -> bool:
+    """Return True for a diagonal matrix that is made of its diagonal."""
+    return bool(node_by(x, AllocDiag, Eye)) and check_assumption(fgraph, x, DIAGONAL)
+
+
+def _scaled(x: Any, axis: int, diagonal: Any, is_first: bool) -> Any:
+    """Return `x` multiplied along `axis` by the elements of the matrix `diagonal`, the factor that
+    `is_first` or not.
+    """
     known = tensor_type_of(diagonal).shape[-1], tensor_type_of(x).shape[axis]
     if is_identity(diagonal):
         return _of_length(x, axis, node_by(diagonal, Eye).inputs[0])
-    elements = main_diagonal(diagonal)
+    factor = main_diagonal(diagonal)
     if known[0] != 1 and known[1] == 1:
-        elements = _of_length(elements, -1, number(1, "int64"))
+        factor = _of_length(factor, -1, number(1, "int64"))
     if known[0] == 1 and known[1] != 1:
         x = _of_length(x, axis, number(1, "int64"))
-    factor = expand_dims(elements, -3 - axis)
-    return mul(factor, x) if axis == -2 else mul(x, factor)
+    if tensor_type_of(x).ndim > 1:
+        factor = expand_dims(factor, -3 - axis)
+    return mul(factor, x) if is_first else mul(x, factor)
 
 
 def _of_length(x: Any, axis: int, length: Any) -> Any:

@@ -10,21 +10,23 @@ from functools import reduce
 from itertools import groupby
 from typing import Any
 
+from engine import scalar
 from engine.graph import Apply, FunctionGraph, Variable
 from engine.rewriting.rewriters import node_rewriter
 from engine.tensor.checks import specify_shape
-from engine.tensor.elemwise import cast, dimshuffle
+from engine.tensor.elemwise import cast, dimshuffle, elemwise
 from engine.tensor.joining import Join
 from engine.tensor.matching import dtype_of, tensor_type_of
-from engine.tensor.math import add, maximum, minimum
-from engine.tensor.reduction import Max, Min, Reduction, Sum
+from engine.tensor.math import add, maximum, minimum, mul
+from engine.tensor.reduction import Max, Min, Prod, Reduction, Sum
 from engine.tensor.shape import MakeVector
 
 MOST_TERMS = 32
 """Reductions of more tensors stay: an elementwise operation has an operand for each."""
 
-_FOLDS: dict[type, Callable[[Any, Any], Any]] = {Sum: add, Max: maximum, Min: minimum}
-"""Products stay: their logarithm has a form that does not overflow, found by the Op."""
+_FOLDS: dict[type, Callable[[Any, Any], Any]] = {Sum: add, Prod: mul, Max: maximum, Min: minimum}
+_READERS = (elemwise(scalar.log), elemwise(scalar.abs))
+"""A product stays for these: its logarithm has a form that does not overflow, found by the Op."""
 
 
 @node_rewriter([Join])
@@ -77,14 +79,16 @@ def _elements(vector: Variable) -> Sequence[Variable]:
     return vector.owner.inputs
 
 
-@node_rewriter([Sum, Max, Min])
+@node_rewriter([Sum, Prod, Max, Min])
 def local_reduce_join(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
     """sum(join(a, b)) over the joined axis, along which a and b have length 1 -> a + b without that axis.
 
-    So for maxima, minima, and vectors of numbers (`MakeVector`).
+    So for products, maxima, minima, and vectors of numbers (`MakeVector`).
     """
     op, (x,) = node.op, node.inputs
     assert isinstance(op, Reduction)
+    if isinstance(op, Prod) and any(client.op in _READERS for client, _ in fgraph.clients[node.outputs[0]]):
+        return None
     terms = _terms(op, x)
     if not 0 < len(terms) <= MOST_TERMS or getattr(op, "acc_dtype", dtype_of(x)) != dtype_of(x):
         return None

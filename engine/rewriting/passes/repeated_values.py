@@ -83,7 +83,7 @@ def _without(inputs: Sequence[Variable], place: int, value: Any, lengths: Sequen
         if length is None or scalar_value(length) == 1:
             continue
         holders = [at for at, v in enumerate(found) if not _is_one(v, axis)]
-        if any(_has_length(found[at], axis, length) for at in holders):
+        if any(has_length(found[at], axis, length) for at in holders):
             continue
         known = scalar_value(length)
         if known is None or not holders:
@@ -97,7 +97,7 @@ def _is_one(variable: Variable, axis: int) -> bool:
     return tensor_type_of(variable).broadcastable[axis]
 
 
-def _has_length(variable: Variable, axis: int, length: Variable, steps: int = DEEPEST) -> bool:
+def has_length(variable: Variable, axis: int, length: Variable, steps: int = DEEPEST) -> bool:
     """Return True if `variable` is known to have `length` along `axis`."""
     known = tensor_type_of(variable).shape[axis]
     if known is not None:
@@ -105,9 +105,14 @@ def _has_length(variable: Variable, axis: int, length: Variable, steps: int = DE
     asked, node = length.owner, variable.owner
     if asked is not None and asked.op == Shape_i(axis) and asked.inputs[0] is variable:
         return True
-    if node is None or not isinstance(node.op, Elemwise) or not steps:
+    if node is None or not steps:
         return False
-    return any(not _is_one(v, axis) and _has_length(v, axis, length, steps - 1) for v in node.inputs)
+    if isinstance(node.op, DimShuffle):
+        place = node.op.new_order[axis]
+        return isinstance(place, int) and has_length(node.inputs[0], place, length, steps - 1)
+    if not isinstance(node.op, Elemwise):
+        return False
+    return any(not _is_one(v, axis) and has_length(v, axis, length, steps - 1) for v in node.inputs)
 
 
 class FillOptimizer(GraphRewriter):

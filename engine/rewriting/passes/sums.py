@@ -14,7 +14,7 @@ from engine.rewriting.elementwise_pattern import apply_scalar
 from engine.rewriting.passes.casts import HOLDS_EXACTLY
 from engine.rewriting.rewriters import node_rewriter
 from engine.scalar.promotion import FLOATS
-from engine.tensor import Alloc, Sum, cast, dimshuffle
+from engine.tensor import Sum, cast, dimshuffle
 from engine.tensor.axes import with_axis
 from engine.tensor.matching import dtype_of, operands_of, scalar_value, tensor_type_of
 from engine.tensor.quantifiers import All, Any
@@ -93,14 +93,14 @@ def local_sum_of_multiple(fgraph: FunctionGraph, node: Apply) -> list[Variable] 
 
 @node_rewriter([Sum])
 def local_sum_of_fill(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
-    """sum(second(a, b)), sum(alloc(b)) -> b * (number of elements), of floats.
+    """sum(second(a, b)) -> b * (number of elements), of floats.
 
     b must have length 1 along the summed axes. If that number may be 0, b must be a finite constant.
     """
     op, (x,) = node.op, node.inputs
     assert isinstance(op, Sum)
     output = node.outputs[0]
-    value = _repeated(x)
+    value = (operands_of(x, scalar.second) or (None, None))[1]
     if value is None or dtype_of(output) not in FLOATS or dtype_of(x) != dtype_of(output):
         return None
     lengths = [tensor_type_of(x).shape[axis] for axis in op.axis]
@@ -118,12 +118,12 @@ def local_sum_of_fill(fgraph: FunctionGraph, node: Apply) -> list[Variable] | No
 
 @node_rewriter([Max, Min])
 def local_extremum_of_fill(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
-    """max(alloc(b)), min(second(a, b)) -> b, if b has length 1 along the axes, and the types say that there
+    """max(second(a, b)), min(second(a, b)) -> b, if b has length 1 along the axes, and the types say that there
     are elements.
     """
     op, (x,) = node.op, node.inputs
     assert isinstance(op, Reduction)
-    value = _repeated(x)
+    value = (operands_of(x, scalar.second) or (None, None))[1]
     if value is None or not all(tensor_type_of(x).shape[axis] for axis in op.axis):
         return None
     if not all(tensor_type_of(value).broadcastable[axis] for axis in op.axis):
@@ -131,16 +131,3 @@ def local_extremum_of_fill(fgraph: FunctionGraph, node: Apply) -> list[Variable]
     kept = [axis for axis in range(tensor_type_of(x).ndim) if axis not in op.axis]
     result = dimshuffle(value, kept)
     return [result] if node.outputs[0].type.is_super(result.type) else None
-
-
-def _repeated(x: Variable) -> Variable | None:
-    """Return b if `x` is second(a, b), or alloc(b) of known lengths; otherwise None.
-
-    An alloc of other lengths refuses those of which no array can be made.
-    """
-    operands = operands_of(x, scalar.second)
-    if operands is not None:
-        return operands[1]
-    if x.owner is None or not isinstance(x.owner.op, Alloc) or None in tensor_type_of(x).shape:
-        return None
-    return x.owner.inputs[0]

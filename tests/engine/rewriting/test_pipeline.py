@@ -45,6 +45,7 @@ INEXACT = (
     "local_reduce_chain",
     "local_sum_of_multiple",
     "local_sum_of_fill",
+    "local_careduce_of_alloc",
 )
 EXACT = DEFAULT_QUERY.excluding(*INEXACT, "local_pow_constant", "local_mul_constants")
 """Rewrites that change no bit of any value."""

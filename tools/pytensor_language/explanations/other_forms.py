@@ -40,6 +40,7 @@ FORMS: dict[str, tuple[str, ...]] = {
     FILL: (
         "test_basic.py::TestLocalUselessSwitch::test_broadcasting_1",
         "test_basic.py::TestLocalUselessSwitch::test_broadcasting_different_dtype",
+        "test_math.py::TestLocalSumProd::test_local_careduce_of_alloc",
         "test_math.py::test_log1p",
         "test_math.py::test_local_elemwise_sub_zeros",
         "test_math.py::test_local_mul_specialize",
@@ -51,7 +52,6 @@ FORMS: dict[str, tuple[str, ...]] = {
         "test_basic.py::TestLocalUselessIncSubtensorAlloc::*",
         "test_basic.py::TestLocalElemwiseAlloc::*",
         "test_basic.py::test_local_merge_alloc",
-        "test_math.py::TestLocalSumProd::test_local_careduce_of_alloc*",
         "test_subtensor.py::TestSubtensorAllocRewrites::test_incsubtensor_x_zeros",
         "test_subtensor.py::test_local_useless_inc_subtensor_increment_zeros",
         "test_subtensor_lift.py::TestSubtensorOfAlloc::test_basic_subtensor",
@@ -67,7 +67,6 @@ FORMS: dict[str, tuple[str, ...]] = {
     ),
     TERMS: (
         "test_math.py::TestAlgebraicCanonizer::test_elemwise_multiple_inputs_rewrites",
-        "test_math.py::TestReduceJoin::*",
         "test_elemwise.py::test_constant_fold_branches_add_mul*",
         "test_elemwise.py::TestFusion::test_add_mul_fusion_precedence",
     ),
@@ -88,6 +87,8 @@ FORMS: dict[str, tuple[str, ...]] = {
         "test_elemwise.py::test_local_inline_composite_constants*const_shape4?",
     ),
     SPELLED: (
+        "test_math.py::TestLocalSumProd::test_local_careduce_of_alloc_broadcast_reduced_axes",
+        "test_math.py::TestReduceJoin::test_non_ds_inputs",
         "test_math.py::test_log_div_positive_constant*",
         "test_math.py::test_local_div_exp_to_mul_exp",
         "test_math.py::TestExpLog::test_exp_softplus*",
@@ -108,7 +109,6 @@ FORMS: dict[str, tuple[str, ...]] = {
         "test_subtensor_lift.py::TestDiagOfDot::test_single_client_guard",
         "test_elemwise.py::test_local_useless_expand_dims_in_reshape",
         "test_math.py::test_local_dot_to_mul?False-*",
-        "test_math.py::TestDotDiagToElemwise::*alloc_diag?",
     ),
     SWITCHED: ("test_basic.py::TestLocalMergeSwitchSameCond::*",),
     INTEGERS: ("test_math.py::TestSqrSqrt::test_sqrt_sqr_integer_upcast",),
@@ -131,6 +131,9 @@ FORMS: dict[str, tuple[str, ...]] = {
     ),
     DIVIDED: ("test_math.py::TestLocalSumProd::test_local_*_of_div",),
     CHECKED: (
+        "test_math.py::TestLocalSumProd::test_local_careduce_of_alloc_mixed_axes",
+        "test_math.py::TestLocalSumProd::test_local_careduce_of_alloc_idempotent*",
+        "test_math.py::TestLocalSumProd::test_local_careduce_of_alloc_prod_without_zeros",
         "test_shape.py::test_local_Shape_of_SpecifyShape*",
         "test_shape.py::test_local_specify_shape_alloc",
         "test_shape.py::TestSameShape::*",

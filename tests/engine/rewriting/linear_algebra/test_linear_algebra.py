@@ -128,6 +128,10 @@ CASES = [
     ("dot_of_diagonal", lambda v, x: pt.diag(v) @ x, [VALUES, RIGHT]),
     ("dot_of_diagonal", lambda v, x: x @ pt.diag(v), [VALUES, BATCH]),
     ("dot_of_diagonal", lambda x: pt.eye(4) @ x, [RIGHT]),
+    ("dot_of_diagonal", lambda v, w: pt.diag(v) @ w, [VALUES, SIGNED]),
+    ("dot_of_diagonal", lambda v, w: w @ pt.diag(v), [VALUES, SIGNED]),
+    ("dot_of_diagonal", lambda v, w: pt.diag(v) @ pt.diag(w), [VALUES, SIGNED]),
+    ("dot_of_diagonal", lambda v: pt.diag(v) @ pt.eye(4), [VALUES]),
     ("useless_symmetric_transpose", lambda x: pt.exp(known(x, "symmetric").T), [POSITIVE]),
     (
         "scalar_solve_to_division",
@@ -324,6 +328,10 @@ def test_a_graph_without_linear_algebra_is_not_merged_and_no_feature_stays():
         lambda d, row: pt.eye(d.shape[0]) @ row,
         lambda d, row: row.T @ pt.eye(d.shape[0]),
         lambda d, row: pt.diag(row[:, 0]) @ pt.outer(d, d),
+        lambda d, row: pt.diag(d) @ row[:, 0],
+        lambda d, row: row[:, 0] @ pt.diag(d),
+        lambda d, row: pt.eye(d.shape[0]) @ row[:, 0],
+        lambda d, row: pt.diag(row[:, 0]) @ pt.diag(d),
     ],
 )
 def test_a_product_with_a_diagonal_matrix_compares_lengths_still(build):
