@@ -78,6 +78,8 @@ _TABLE: dict[str, dict[str, str]] = {
     },
     "engine.tensor.rewriting": {
         "engine.rewriting.batches": "local_useless_blockwise",
+        "engine.rewriting.canonical_products": "local_mul_canonizer mul_canonizer",
+        "engine.rewriting.canonical_signs": "local_neg_to_mul",
         "engine.rewriting.linear_algebra.database": "DrainSpecifyAssumptions",
         "engine.rewriting.linear_algebra.decompositions": "cholesky_ldotlt cholesky_of_diag eigh_of_diag "
         "eigvalsh_of_diag lu_factor_of_diag lu_of_diag qr_of_diag qz_of_diag schur_of_diag svd_of_diag "

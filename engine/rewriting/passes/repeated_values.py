@@ -47,7 +47,7 @@ def local_elemwise_alloc(fgraph: FunctionGraph, node: Apply) -> list[Variable] |
 def _repeated(variable: Variable) -> tuple[Any, list[Any]] | None:
     """Return the value that is repeated in `variable`, with its axes in place, and all lengths; or None."""
     if isinstance(variable, Constant):
-        return _repeated_in(variable)
+        return repeated_in(variable)
     node = variable.owner
     order: Sequence[Any] = range(tensor_type_of(variable).ndim)
     if node is not None and isinstance(node.op, DimShuffle):
@@ -60,7 +60,7 @@ def _repeated(variable: Variable) -> tuple[Any, list[Any]] | None:
     return dimshuffle(value, order), [lengths[place] if isinstance(place, int) else None for place in order]
 
 
-def _repeated_in(constant: Constant) -> tuple[Any, list[Any]] | None:
+def repeated_in(constant: Constant) -> tuple[Any, list[Any]] | None:
     """Return the number that all elements of a constant are, bit for bit, and its lengths; None if it is
     data, or differs, or is of one element.
     """

@@ -17,7 +17,7 @@ from engine.rewriting.passes.softmaxes import local_exp_log_softmax, local_log_s
 from engine.rewriting.rewriters import node_rewriter
 from engine.scalar import add, erf, erfc, exp, expm1, log, log1p, mul, neg, sigmoid, sub
 from engine.scalar.promotion import COMPILED_FLOATS
-from engine.tensor.elemwise import cast, elemwise
+from engine.tensor.elemwise import DimShuffle, cast, dimshuffle, elemwise
 from engine.tensor.matching import dtype_of, operands_of, scalar_value
 
 
@@ -50,18 +50,24 @@ def local_sum_of_constants(fgraph: FunctionGraph, node: Apply) -> list[Variable]
 
 
 def _shifted(v: Variable) -> tuple[int, Variable, float] | None:
-    """Return (s, x, c) if `v` is s * x + c, for a sign s and a finite number c, all floats of one dtype."""
+    """Return (s, x, c) if `v` is s * x + c, for a sign s, a finite number c, and x of the float dtype of `v`.
+
+    Its axes may stand in another order, or be new.
+    """
+    if v.owner is not None and isinstance(v.owner.op, DimShuffle):
+        found = _shifted(v.owner.inputs[0])
+        return None if found is None else (found[0], dimshuffle(found[1], v.owner.op.new_order), found[2])
     terms, difference = operands_of(v, add), operands_of(v, sub)
     operands = terms or difference
     if operands is None or dtype_of(v) not in COMPILED_FLOATS:
         return None
-    if any(dtype_of(operand) != dtype_of(v) for operand in operands):
-        return None
     (first, second), is_sum = operands, terms is not None
     one, other = scalar_value(first), scalar_value(second)
-    if other is not None and one is None:
+    if (one is None) == (other is None) or dtype_of(first if one is None else second) != dtype_of(v):
+        return None
+    if one is None:
         return 1, first, other if is_sum else -other
-    return None if one is None or other is not None else (1 if is_sum else -1, second, one)
+    return (1 if is_sum else -1), second, one
 
 
 STABILIZE = (

@@ -152,6 +152,7 @@ def test_a_pattern_with_one_variable_twice_needs_the_same_variable_twice(rewritt
         (lambda x: (3 - x) - 3, lambda x: -x),
         (lambda x: (x + 1e20) + (-1e20), lambda x: x),
         (lambda x: (x - 2.5) + 1, lambda x: x - 1.5),
+        (lambda x: (3 + x)[None] - pt.constant(np.array([[3]], "float32")), lambda x: x[None]),
     ],
 )
 def test_constants_of_sums_are_added_first(build, due):
