@@ -12,7 +12,7 @@ from engine.gradient.stable_forms import STABILIZED, stable_form
 from engine.graph import Apply, FunctionGraph, Variable
 from engine.rewriting.elementwise_pattern import ElementwisePattern, apply_scalar, scalar_op_of
 from engine.rewriting.passes.arithmetic import as_output
-from engine.rewriting.passes.exponentials import is_read_as_exponential
+from engine.rewriting.passes.exponentials import is_read_as_exponential, local_exp_of_result
 from engine.rewriting.passes.softmaxes import local_exp_log_softmax, local_log_softmax_from_logsumexp
 from engine.rewriting.rewriters import node_rewriter
 from engine.scalar import add, erf, erfc, exp, expm1, log, log1p, mul, neg, sigmoid, sub
@@ -73,6 +73,7 @@ def _shifted(v: Variable) -> tuple[int, Variable, float] | None:
 STABILIZE = (
     local_stable_form,
     local_sum_of_constants,
+    local_exp_of_result,
     local_log_softmax_from_logsumexp,
     local_exp_log_softmax,
     ElementwisePattern("local_log1p", (log, (add, 1, "x")), (log1p, "x")),

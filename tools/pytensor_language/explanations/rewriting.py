@@ -19,6 +19,7 @@ WRONG = {
     f"{MATH}TestLocalSwitchSink::test_local_*_switch_sink": NAN,
     f"{BASIC}TestLocalSwitchSink::test_local_mul_switch_sink": NAN,
     f"{MATH}TestAlgebraicCanonizer::test_mul_absorbing_element*": NAN,
+    f"{MATH}TestExpLog::test_exp_log1mexp*": "1 - exp(x) has no digits left where x is next to 0",
     f"{MATH}test_sign_reciprocal": "the sign of 1 / 0 is 1, and that of 0 is 0",
     f"{MATH}test_sign_div_constant?*_num?": "the sign of c / 0 is that of infinity, and that of 0 is 0",
     f"{MATH}TestFuncInverse::test": "cosh(arccosh(x)) is NaN below 1, and not x",

@@ -189,3 +189,41 @@ def test_a_number_of_another_dtype_is_that_number(rewritten, one):
 def test_an_argument_of_another_dtype_is_no_argument_of_the_function(rewritten):
     x = pt.fvector("x")
     assert "log1p" not in rewritten(x, pt.log(pt.constant(np.array([1.0])) + x)).ops
+
+
+def test_a_result_that_is_an_exponential_of_softplus_needs_no_softplus(rewritten):
+    x = pt.dvector("x")
+    values = np.array([-np.inf, -800.0, -1e-9, 0.0, 3.0, 700.0, 800.0, np.inf, np.nan])
+    graph = rewritten(x, pt.exp(pt.softplus(x)))
+    assert graph.ops == ["exp", "add"]
+    with np.errstate(over="ignore"):
+        np.testing.assert_allclose(graph.evaluate(values), 1 + np.exp(values), rtol=1e-15)
+
+
+def test_a_result_that_undoes_log1mexp_is_nan_where_that_is(rewritten):
+    x = pt.dvector("x")
+    values = np.array([-np.inf, -800.0, -3.0, -1e-12, -0.0, 0.0, 1e-9, 2.0, np.inf, np.nan])
+    graph = rewritten(x, pt.expm1(pt.log1mexp(x)))
+    assert {"expm1", "log1mexp"}.isdisjoint(graph.ops)
+    due = np.where(values <= 0, -np.exp(np.minimum(values, 0)), np.nan)
+    np.testing.assert_allclose(graph.evaluate(values), due, rtol=1e-15)
+
+
+@pytest.mark.parametrize(
+    "build",
+    [
+        lambda x, y: pt.log(pt.sum(pt.exp(pt.softplus(x)))),
+        lambda x, y: pt.log(pt.exp(pt.softplus(x)) + pt.exp(y)),
+        lambda x, y: pt.exp(pt.softplus(x)) / (1 + pt.exp(pt.softplus(x))),
+        lambda x, y: pt.exp(pt.softplus(x)) * pt.exp(-y),
+    ],
+)
+def test_an_exponential_of_softplus_that_is_read_does_not_overflow(rewritten, build):
+    x, y = pt.dvector("x"), pt.dvector("y")
+    assert np.isfinite(rewritten([x, y], build(x, y)).evaluate(np.array([800.0]), np.array([800.0]))).all()
+
+
+def test_log1p_of_what_undoes_log1mexp_keeps_its_digits(rewritten):
+    x = pt.dvector("x")
+    graph = rewritten(x, pt.log1p(pt.expm1(pt.log1mexp(x))))
+    np.testing.assert_allclose(graph.evaluate(np.array([-1e-12])), np.log(1e-12), rtol=1e-12)
