@@ -29,11 +29,15 @@ _SECOND = elemwise(scalar.second)
 def local_elemwise_alloc(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
     """f(alloc(a, n, m), x) -> f(a, x), if x has as many elements along each axis that a is repeated over.
 
-    A constant of equal elements is such a value too: x * ones(3) is x, of 3 elements.
+    A constant of equal elements is such a value too: x * ones(3) is x, of 3 elements. Beside numbers only,
+    f(alloc(a, n), b) -> alloc(f(a, b), n).
     """
     assert isinstance(node.op, Elemwise)
     if len(node.inputs) < 2 or len(node.outputs) != 1 or node.op.scalar_op == scalar.second:
         return None
+    whole = [v for v in node.inputs if not all(tensor_type_of(v).broadcastable)]
+    if len(whole) == 1:
+        return _of_numbers(node, whole[0])
     for place, variable in enumerate(node.inputs):
         found = _repeated(variable)
         operands = None if found is None else _without(node.inputs, place, *found)
@@ -42,6 +46,16 @@ def local_elemwise_alloc(fgraph: FunctionGraph, node: Apply) -> list[Variable] |
             if node.outputs[0].type.is_super(result.type):
                 return [result]
     return None
+
+
+def _of_numbers(node: Apply, whole: Variable) -> list[Variable] | None:
+    """Return the result repeated, if `whole`, the operand that is no number, is a number repeated."""
+    value, lengths = _repeated(whole) or (None, [])
+    if value is None or not all(tensor_type_of(value).broadcastable):
+        return None
+    operands = [dimshuffle(value if v is whole else v, ()) for v in node.inputs]
+    result = alloc(node.op.make_node(*operands).outputs[0], *[1 if n is None else n for n in lengths])
+    return [result] if node.outputs[0].type.is_super(result.type) else None
 
 
 def _repeated(variable: Variable) -> tuple[Any, list[Any]] | None:

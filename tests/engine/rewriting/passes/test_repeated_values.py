@@ -74,6 +74,17 @@ def test_other_constants_stay(rewritten, named, array):
     assert array.size in sizes
 
 
+def test_what_is_computed_of_numbers_alone_is_computed_once(rewritten, named):
+    a, _, _, n = named
+    graph = rewritten(a, pt.exp(a) - np.ones((4, 3))).check_values(0.5)
+    assert graph.ops[-1] == "Alloc"
+    assert "expm1" in graph.ops
+    for found in (pt.alloc(a, n, 3) * a, pt.where(a > 0, pt.alloc(a, n), 1.0), pt.alloc(a, n)[None] + a):
+        repeated = rewritten([a, n], found).check_values(2.0, 4, exact=True)
+        assert "Alloc" in repeated.ops[-2:]
+        repeated.check_values(2.0, 0, exact=True)
+
+
 def test_lengths_that_nothing_else_has_stay(rewritten, named):
     a, v, x, n = named
     for found in (pt.alloc(a, n) + v, pt.alloc(a, n, 3) * v, pt.alloc(v, n, 3) * a, pt.exp(pt.alloc(a, n))):
