@@ -16,6 +16,7 @@ PyTensor.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 from engine import scalar
 from engine.graph import Apply, Constant, FunctionGraph, Variable
@@ -235,19 +236,35 @@ def local_pow_constant(fgraph: FunctionGraph, node: Apply) -> list[Variable] | N
 
 @node_rewriter([elemwise(scalar.mul)])
 def local_mul_switch_sink(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
-    """where(c, a, 0) * b -> where(c, a * b, 0), of floats."""
+    """where(c, a, 0) * b -> where(c, a * b, 0), of floats, or of a float and a truth value."""
     if not sinks_branches(node):
-        return None
+        return _beside_truth(node, node.inputs) or _beside_truth(node, node.inputs[::-1])
     return _typed(node, within(*split(node.outputs[0])))
 
 
 @node_rewriter([elemwise(scalar.true_div)])
 def local_div_switch_sink(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
-    """where(c, a, 0) / b -> where(c, a / b, 0), of floats."""
+    """where(c, a, 0) / b -> where(c, a / b, 0), of floats, or of a float and a truth value."""
     if not sinks_branches(node):
-        return None
+        return _beside_truth(node, node.inputs)
     branches, found = split(node.inputs[0])
     return _typed(node, within(branches, apply_scalar(scalar.true_div, found, node.inputs[1])))
+
+
+def _beside_truth(node: Apply, inputs: Sequence[Variable]) -> list[Variable] | None:
+    """Return where(c, f(a, p), 0) if `inputs` are where(c, a, 0) and a truth value p, and f is that of `node`.
+
+    a may be of a narrower dtype than the result: no digit is lost beside 0 and 1.
+    """
+    operands = operands_of(inputs[0], scalar.where)
+    if operands is None or dtype_of(inputs[1]) != "bool":
+        return None
+    condition, *branches = operands
+    for place, branch in enumerate(branches):
+        if scalar_value(branches[1 - place]) == 0 and dtype_of(branch) in FLOATS:
+            branches[place] = apply_scalar(scalar_op_of(node), branch, inputs[1])
+            return _typed(node, apply_scalar(scalar.where, condition, *branches))
+    return None
 
 
 def sinks_branches(node: Apply) -> bool:

@@ -77,7 +77,6 @@ FORMS: dict[str, tuple[str, ...]] = {
         "test_math.py::test_local_logit_sigmoid",
         "test_math.py::test_local_mul_exp_to_exp_add",
         "test_math.py::test_local_mul_pow_to_pow_add",
-        "test_math.py::test_local_expm1",
         "test_math.py::test_local_merge_abs",
         "test_math.py::TestLocalMergeSwitchSameCond::*",
         "test_math.py::TestLocalSumProd::test_local_sum_prod_of_scalar_mul",
@@ -163,7 +162,6 @@ FORMS: dict[str, tuple[str, ...]] = {
     ),
     PLAIN: (
         "test_elemwise.py::TestDimshuffleLift::*",
-        "test_math.py::TestLocalSwitchSink::test_local_mul_div_switch_sink_cast*",
         "test_numba.py::*",
         "test_shape.py::test_local_Shape_i_ground",
         "test_subtensor.py::test_local_useless_inc_subtensor_no_opt",

@@ -103,10 +103,10 @@ def test_multiplying_by_zero_stays_because_of_infinity_and_nan(rewritten, dtype,
     assert rewritten(x, x * 0.0).check_values(special, exact=True).ops == ["mul"]
 
 
-def test_a_vector_of_ones_that_gives_the_shape_stays(rewritten):
+def test_a_vector_of_ones_that_gives_the_shape_repeats_the_number(rewritten):
     x = pt.dscalar("x")
     graph = rewritten(x, x * np.ones(3)).check_values(np.array(2.5), exact=True)
-    assert "mul" in graph.ops
+    assert graph.ops[-1] == "Alloc"
 
 
 @pytest.mark.parametrize("divisor", [2.0, -4.0, 0.125, -1.0])
@@ -205,3 +205,27 @@ def test_casts_that_lose_something_in_between_stay(rewritten, inner, outer):
     values = np.array([2**25 + 1, -1, 0])
     graph = rewritten(x, pt.cast(pt.cast(x, inner), outer)).check_values(values, exact=True)
     assert graph.ops == ["cast", "cast"]
+
+
+@pytest.mark.parametrize("operation", [pt.mul, pt.true_div])
+@pytest.mark.parametrize("truth", [True, False])
+@pytest.mark.parametrize("condition", [True, False])
+@pytest.mark.parametrize("value", [1.1, -0.0, np.inf, np.nan])
+def test_a_truth_value_goes_into_the_branch_that_is_not_0(rewritten, operation, truth, condition, value):
+    c, p = pt.scalar("c", dtype="bool"), pt.scalar("p", dtype="bool")
+    a = pt.fscalar("a")
+    chosen = pt.where(c, pt.constant(np.float64(0.0)), a)
+    graph = rewritten([c, p, a], operation(chosen, p))
+    assert graph.ops[-1] == "where"
+    given = [np.array(condition), np.array(truth), np.array(value, "float32")]
+    if condition:  # nothing is computed there
+        assert graph.evaluate(*given) == 0
+    else:
+        graph.check_values(*given, exact=True)
+
+
+def test_a_truth_value_beside_other_branches_stays(rewritten):
+    c, p, a = pt.scalar("c", dtype="bool"), pt.scalar("p", dtype="bool"), pt.dscalar("a")
+    for chosen in (pt.where(c, 1.0, a), pt.where(c, a, 2.0)):
+        graph = rewritten([c, p, a], chosen * p).check_values(np.array(True), np.array(False), 2.5)
+        assert graph.ops[-1] == "mul"
