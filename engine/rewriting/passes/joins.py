@@ -14,7 +14,7 @@ from engine import scalar
 from engine.graph import Apply, FunctionGraph, Variable
 from engine.rewriting.rewriters import node_rewriter
 from engine.tensor.checks import specify_shape
-from engine.tensor.elemwise import cast, dimshuffle, elemwise
+from engine.tensor.elemwise import Elemwise, cast, dimshuffle, elemwise
 from engine.tensor.joining import Join
 from engine.tensor.matching import dtype_of, tensor_type_of
 from engine.tensor.math import add, maximum, minimum, mul
@@ -89,7 +89,7 @@ def local_reduce_join(fgraph: FunctionGraph, node: Apply) -> list[Variable] | No
     assert isinstance(op, Reduction)
     if isinstance(op, Prod) and any(client.op in _READERS for client, _ in fgraph.clients[node.outputs[0]]):
         return None
-    terms = _terms(op, x)
+    terms = _terms(fgraph, op, x)
     if not 0 < len(terms) <= MOST_TERMS or getattr(op, "acc_dtype", dtype_of(x)) != dtype_of(x):
         return None
     if len({(dtype_of(term), tensor_type_of(term).broadcastable) for term in terms}) != 1:
@@ -98,7 +98,7 @@ def local_reduce_join(fgraph: FunctionGraph, node: Apply) -> list[Variable] | No
     return [result] if node.outputs[0].type.is_super(result.type) else None
 
 
-def _terms(op: Any, x: Variable) -> list[Any]:
+def _terms(fgraph: FunctionGraph, op: Any, x: Variable) -> list[Any]:
     """Return the tensors that `op` combines, without the axis along which they are joined in `x`."""
     node = x.owner
     if node is None or len(op.axis) != 1:
@@ -111,4 +111,14 @@ def _terms(op: Any, x: Variable) -> list[Any]:
     if not all(tensor_type_of(v).broadcastable[axis] for v in node.inputs):
         return []
     kept = [place for place in range(tensor_type_of(x).ndim) if place != axis]
-    return [dimshuffle(v, kept) for v in node.inputs]
+    return [_turned(fgraph, v, kept) for v in node.inputs]
+
+
+def _turned(fgraph: FunctionGraph, v: Variable, order: Sequence[int]) -> Variable:
+    """Return `v` with these axes only: computed without the others, if nothing else reads `v`."""
+    node = v.owner
+    if node is None or not isinstance(node.op, Elemwise) or len(fgraph.clients[v]) > 1:
+        return dimshuffle(v, order)
+    return node.op.make_node(*[dimshuffle(operand, order) for operand in node.inputs]).outputs[
+        node.outputs.index(v)
+    ]

@@ -16,6 +16,13 @@ def test_a_reduction_over_stacked_tensors_is_elementwise(rewritten, reduce, axis
     assert not any(op.startswith(("Join", "Sum", "Prod", "Max", "Min")) for op in graph.ops)
 
 
+def test_what_is_joined_is_computed_without_the_axis_that_joins_it(rewritten):
+    x = pt.dvector("x")
+    joined = pt.concatenate([pt.exp(x[None]), pt.abs(x[None])])
+    graph = rewritten(x, pt.sum(joined, axis=0)).check_values(X[0])
+    assert sorted(graph.ops) == ["abs", "add", "exp"]
+
+
 def test_a_reduction_of_numbers_is_elementwise(rewritten):
     numbers = pt.dscalars("a", "b", "c")
     graph = rewritten(list(numbers), pt.sum(MakeVector("float64")(*numbers))).check_values(1.0, 2.5, -7.0)
