@@ -88,7 +88,6 @@ FORMS: dict[str, tuple[str, ...]] = {
     ),
     SPELLED: (
         "test_math.py::TestLocalSumProd::test_local_careduce_of_alloc_broadcast_reduced_axes",
-        "test_math.py::TestReduceJoin::test_non_ds_inputs",
         "test_math.py::test_log_div_positive_constant*",
         "test_math.py::test_local_div_exp_to_mul_exp",
         "test_math.py::test_cast_in_mul_canonizer",
