@@ -7,14 +7,14 @@ from typing import Any
 
 
 def several(maker: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a function that makes a variable for each name it is given, or for each letter of a single one;
-    or a list of as many as a number says.
+    """Return a function that makes a variable for each name it is given, alone or in a list, or for each letter
+    of a single one; or a list of as many as a number says.
     """
 
     def make(*names: Any) -> Any:
         if len(names) == 1 and isinstance(names[0], int):
             return [maker() for _ in range(names[0])]
-        wanted = names[0] if len(names) == 1 and isinstance(names[0], str) else names
+        wanted = names[0] if len(names) == 1 and isinstance(names[0], str | list | tuple) else names
         return maker(wanted[0]) if len(wanted) == 1 else [maker(name) for name in wanted]
 
     return make

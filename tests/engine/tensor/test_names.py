@@ -727,6 +727,7 @@ def test_several_variables_are_made_at_once():
     assert pt.scalars("z").name == "z"
     assert [v.name for v in pt.matrices("AB")] == ["A", "B"]
     assert [v.name for v in pt.scalars(1)] == [None]
+    assert [v.name for v in pt.vectors(["u", "v"])] == ["u", "v"]
     assert pt.ftensor5s("a", "b")[1].type == pt.TensorType("float32", (None,) * 5)
 
 
