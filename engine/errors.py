@@ -49,6 +49,13 @@ class UnavailableGradientError(NullGradientError, NotImplementedError):
     """A gradient exists, and the engine does not have it."""
 
 
+class LengthError(EngineError, AssertionError, ValueError):
+    """A tensor does not have a length that it was said to have.
+
+    PyTensor's `specify_shape` raises AssertionError; numpy, of a shape that does not fit, ValueError.
+    """
+
+
 class Float64Error(EngineError, TypeError):
     """A float64 tensor was made, of `type`, where the flag warn_float64 is "raise"."""
 

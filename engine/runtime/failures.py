@@ -8,6 +8,7 @@ from math import prod
 
 from numpy.linalg import LinAlgError
 
+from engine.errors import LengthError
 from engine.runtime import kernel_interface
 from engine.runtime.instructions import MOST
 from engine.runtime.kernel_interface import ITEM_SIZES
@@ -98,7 +99,10 @@ def _specified(site: Site, registers: Registers) -> Description:
     found, due = (
         tuple(registers[int(dim)] if dim else None for dim in dims.split(",")) for dims in site.about
     )
-    return AssertionError, f"Got shape {found}, expected {due}."
+    axis, length = next((at, length) for at, length in enumerate(due) if length not in (None, found[at]))
+    return LengthError, (
+        f"dim {axis} of input has shape {found[axis]}, expected {length}. Got shape {found}, expected {due}."
+    )
 
 
 def _dot(site: Site, registers: Registers) -> Description:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from engine.errors import LengthError
 from engine.graph.apply import Apply
 from engine.graph.op import Op
 from engine.graph.variables import Constant
@@ -117,7 +118,7 @@ assert_op = Assert()
 
 
 class SpecifyShape(CheckedValue):
-    """Returns its first input, whose lengths along `axes` must be the others; else it raises AssertionError.
+    """Returns its first input, whose lengths along `axes` must be the others; else it raises LengthError.
 
     Without `axes`, there is a length or None for each axis. The output's type has those lengths that are
     constants. The check is made where the value or the shape of the output is used.
@@ -160,7 +161,7 @@ class SpecifyShape(CheckedValue):
         for axis, length in zip(self.axes, lengths, strict=True):
             due[axis] = int(length)
         if any(n not in (None, found) for n, found in zip(due, x.shape, strict=True)):
-            raise AssertionError(f"SpecifyShape: Got shape {x.shape}, expected {tuple(due)}.")
+            raise LengthError(f"SpecifyShape: Got shape {x.shape}, expected {tuple(due)}.")
         output_storage[0][0] = x
 
     def vectorized(self, node: Apply, inputs: Sequence[Any]) -> Sequence[Any]:

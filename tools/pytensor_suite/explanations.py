@@ -14,10 +14,6 @@ NOTHING_IS_OVERWRITTEN = (
 )
 STEPS_OF_PYTENSOR = "it measures the memory of single nodes, and the engine's function is one step"
 FUSED_LATER = "it counts the nodes that PyTensor's fusion leaves: the engine fuses later, in its own graph"
-OTHER_WORDS = (
-    "it expects the message of numba's code: an error of the engine's mode is that of the Op's `perform`, of "
-    "the same class"
-)
 NOT_THERE = "it is left out where the default linker is numba's, and its Op is gone from PyTensor 3.3.7"
 LINKERS_COUNTED = "it counts the classes of the linkers of all modes: the engine's is one more"
 TAKES_MORE = "it asks for an error where the engine converts the argument, with the right result"
@@ -92,12 +88,6 @@ EXPLAINED = (
         "engine", "tests/tensor/test_extra_ops.py::*::test_searchsortedOp_on_right_side", "", NOT_SORTED
     ),
     ExplainedDifference("engine", "tests/sparse/test_rewriting.py::*", "has no attribute", NOT_THERE),
-    ExplainedDifference(
-        "engine",
-        "tests/tensor/rewriting/test_basic.py::TestLocalCanonicalizeAlloc::test_inconsistent_shared*",
-        "SpecifyShape: Got shape (3, 7), expected (6, 7).",
-        OTHER_WORDS,
-    ),
     ExplainedDifference(
         "engine",
         "tests/compile/debug/test_profiling.py::TestProfiling::test_profiling",

@@ -10,6 +10,7 @@ import pytest
 
 import engine
 import engine.tensor as pt
+from engine.errors import LengthError
 from engine.graph import equal_computations
 from engine.graph.replace import vectorize_graph
 from engine.raise_op import Assert, CheckAndRaise, assert_op
@@ -139,3 +140,11 @@ def test_what_is_no_shape_is_refused_and_what_is_known_adds_nothing() -> None:
             pt.specify_shape(x, shape)
     f = engine.function([x], SpecifyShape([0]).make_node(x, 2).outputs[0] * 2)
     np.testing.assert_array_equal(f(np.ones((2, 1))), np.full((2, 1), 2.0))
+
+
+def test_a_wrong_length_is_told_with_its_axis_and_is_an_error_of_either_kind():
+    x = pt.dmatrix("x")
+    said = r"dim 1 of input has shape 4, expected 3[.] Got shape .2, 4., expected .None, 3."
+    for kind in (AssertionError, ValueError, LengthError):
+        with pytest.raises(kind, match=said):
+            engine.function([x], pt.specify_shape(x, (None, 3)))(np.zeros((2, 4)))
