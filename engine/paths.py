@@ -77,9 +77,10 @@ _TABLE: dict[str, dict[str, str]] = {
         "local_subtensor_rv_lift sidestep_unused_rng_consumer",
     },
     "engine.tensor.rewriting": {
-        "engine.rewriting.batches": "local_useless_blockwise",
+        "engine.rewriting.batches": "local_blockwise_alloc local_useless_blockwise",
         "engine.rewriting.canonical_products": "local_mul_canonizer mul_canonizer",
         "engine.rewriting.canonical_signs": "local_neg_to_mul",
+        "engine.rewriting.inner_graphs": "inline_optimized_einsum",
         "engine.rewriting.linear_algebra.database": "DrainSpecifyAssumptions",
         "engine.rewriting.linear_algebra.decompositions": "cholesky_ldotlt cholesky_of_diag eigh_of_diag "
         "eigvalsh_of_diag lu_factor_of_diag lu_of_diag qr_of_diag qz_of_diag schur_of_diag svd_of_diag "
@@ -103,19 +104,19 @@ _TABLE: dict[str, dict[str, str]] = {
         "paired_triangular_solves_to_cho_solve psd_solve_to_chol_solve scalar_solve_to_division "
         "solve_of_inv_to_matmul solve_sylvester_of_diag",
         "engine.rewriting.passes.arithmetic": "local_div_switch_sink local_mul_switch_sink",
-        "engine.rewriting.passes.axes": "local_alloc_sink_dimshuffle local_reshape_lift "
-        "local_reshape_to_dimshuffle local_useless_reshape local_useless_subtensor",
+        "engine.rewriting.passes.axes": "local_alloc_sink_dimshuffle local_dimshuffle_lift local_reshape_lift "
+        "local_reshape_to_dimshuffle local_useless_alloc local_useless_reshape local_useless_subtensor",
         "engine.rewriting.passes.batched_products": "local_batched_matmul_to_core_matmul_with_reshape",
         "engine.rewriting.passes.branch_merging": "local_merge_switch_same_cond",
         "engine.rewriting.passes.checks": "local_lift_specify_shape_elemwise "
         "local_lift_specify_shape_inc_subtensor local_merge_consecutive_specify_shape "
-        "local_remove_useless_assert",
+        "local_remove_all_assert local_remove_useless_assert local_useless_specify_shape",
         "engine.rewriting.passes.comparisons": "local_useless_elemwise_comparison local_useless_switch",
         "engine.rewriting.passes.constant_folding": "constant_folding topo_constant_folding "
         "topo_unconditional_constant_folding unconditional_constant_folding",
         "engine.rewriting.passes.distinct_elements": "local_Unique_lift local_Unique_scalar",
         "engine.rewriting.passes.dots": "local_dot_to_mul",
-        "engine.rewriting.passes.fills": "local_useless_fill",
+        "engine.rewriting.passes.fills": "local_useless_fill topological_second_sink",
         "engine.rewriting.passes.fusion": "FusionOptimizer",
         "engine.rewriting.passes.inplace": "local_inplace_setsubtensor",
         "engine.rewriting.passes.joined_slices": "local_join_subtensors",
@@ -134,6 +135,7 @@ _TABLE: dict[str, dict[str, str]] = {
         "engine.rewriting.passes.slices": "local_read_of_write_same_indices",
         "engine.rewriting.passes.softmaxes": "local_exp_log_softmax local_log_softmax_from_logsumexp",
         "engine.rewriting.passes.sums": "local_reduce_broadcastable local_reduce_chain local_useless_reduce",
+        "engine.rewriting.passes.views_of_ones": "local_dimshuffle_subtensor local_reshape_dimshuffle",
         "engine.rewriting.passes.whole_slices": "local_useless_slice",
         "engine.rewriting.passes.written_parts": "local_setsubtensor_of_constants "
         "local_useless_inc_subtensor local_write_of_write_same_indices",

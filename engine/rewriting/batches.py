@@ -15,9 +15,11 @@ from engine.inner.batch_loop import batch_lengths, looped, one_for_all
 from engine.rewriting.database import Description, EquilibriumDB, RewriteDatabase
 from engine.rewriting.equilibrium import EquilibriumGraphRewriter, replace_outputs
 from engine.rewriting.rewriters import GraphRewriter, RewriteReport, node_rewriter
+from engine.scalar import Cast
 from engine.scalar.promotion import COMPILED
 from engine.tensor.blockwise import Blockwise
-from engine.tensor.elemwise import cast, dimshuffle
+from engine.tensor.creation import Alloc, alloc
+from engine.tensor.elemwise import Elemwise, cast, dimshuffle
 from engine.tensor.linalg.callback_op import CallbackOp
 from engine.tensor.matching import tensor_type_of
 from engine.tensor.math import mul
@@ -88,6 +90,37 @@ def local_useless_blockwise(fgraph: FunctionGraph, node: Apply) -> Sequence[Vari
     if found is None or any(v.owner is not None and isinstance(v.owner.op, Blockwise) for v in found):
         return None
     return [as_typed(new, old) for new, old in zip(found, node.outputs, strict=True)]
+
+
+@node_rewriter([Blockwise])
+def local_blockwise_alloc(fgraph: FunctionGraph, node: Apply) -> Sequence[Variable] | None:
+    """alloc(x, n) at each place of a batch -> an alloc of the batch, if n is the same number at all places."""
+    op, (value, *lengths) = node.op, node.inputs
+    assert isinstance(op, Blockwise)
+    count = op.batch_ndim(node)
+    if not isinstance(op.core_node(node.inputs).op, Alloc):
+        return None
+    numbers = [_number_in(length, tensor_type_of(value).shape[:count]) for length in lengths]
+    if None in numbers:
+        return None
+    found = alloc(value, [*(shape_i(value, axis) for axis in range(count)), *numbers])
+    return [as_typed(found, node.outputs[0])]
+
+
+def _number_in(length: Variable, batch: Sequence[int | None]) -> Any:
+    """Return the number that all elements of `length` are; None if that is not known, or if its shape may not
+    be one that `batch` has along axes of another length than 1.
+    """
+    known = tensor_type_of(length)
+    if all(known.broadcastable):
+        return dimshuffle(length, ())
+    if any(own != 1 and (own is None or own != due) for own, due in zip(known.shape, batch, strict=True)):
+        return None
+    node = length.owner
+    if node is not None and isinstance(node.op, Elemwise) and isinstance(node.op.scalar_op, Cast):
+        found = _number_in(node.inputs[0], batch)
+        return None if found is None else cast(found, known.dtype)
+    return _number_in(node.inputs[0], batch) if node is not None and isinstance(node.op, Alloc) else None
 
 
 def without_blockwise(node: Apply) -> Sequence[Variable]:

@@ -24,11 +24,13 @@ from engine.graph import Apply, Feature, FrozenFunctionGraph, FunctionGraph, Op,
 from engine.graph.user_ops import is_user_op
 from engine.inner.base import HasInnerGraph
 from engine.inner.diagonals import AllocDiag
+from engine.inner.einsum import Einsum, einsum
 from engine.inner.from_graph import OpFromGraph
 from engine.inner.named_op import NamedOp
 from engine.inner.rearranging import JoinDims, SplitDims
 from engine.rewriting.rewriters import GraphRewriter, RewriteReport, node_rewriter
 from engine.scalar import ScalarOp
+from engine.tensor.matching import tensor_type_of
 
 
 class GraphStore(Protocol):
@@ -176,6 +178,21 @@ def local_join_dims(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None
 def late_inline_OpFromGraph(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
     """alloc_diag(v) -> zeros of which a diagonal is set to v."""
     return _graph_of(node)
+
+
+@node_rewriter([Einsum])
+def inline_optimized_einsum(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
+    """einsum("ij,jk", x, y) -> its products, if it is known that no other order needs fewer operations."""
+    op, inputs = node.op, node.inputs
+    assert isinstance(op, Einsum)
+    if op.optimized:
+        return _graph_of(node)
+    if any(None in tensor_type_of(v).shape for v in inputs):
+        return None
+    best = einsum(op.subscripts, *inputs).owner
+    assert best is not None
+    found = _graph_of(best)
+    return found if node.outputs[0].type.is_super(found[0].type) else None
 
 
 def _graph_of(node: Apply) -> list[Variable]:

@@ -8,7 +8,7 @@ from typing import Any
 from engine.graph import Constant, FunctionGraph, Supervisor, Variable, graph_inputs
 from engine.graph.replace import clone as copied
 from engine.graph.rewrite_query import RewriteDatabaseQuery
-from engine.rewriting.batches import BatchDB, local_useless_blockwise
+from engine.rewriting.batches import BatchDB, local_blockwise_alloc, local_useless_blockwise
 from engine.rewriting.database import Description, EquilibriumDB, SequenceDB
 from engine.rewriting.inner_graphs import (
     GraphStore,
@@ -16,6 +16,7 @@ from engine.rewriting.inner_graphs import (
     InlineNamedOps,
     InnerGraphs,
     OptimizeInnerGraphs,
+    inline_optimized_einsum,
     late_inline_OpFromGraph,
     local_join_dims,
     local_split_dims,
@@ -43,6 +44,7 @@ from engine.rewriting.passes import (
     slices,
     solver_inputs,
     sums,
+    views_of_ones,
     whole_slices,
     written_parts,
 )
@@ -68,8 +70,9 @@ from engine.rewriting.walking import WalkingGraphRewriter
 CANONICALIZE: tuple[NodeRewriter, ...] = (
     local_gradient_control,
     local_useless_blockwise,
+    local_blockwise_alloc,
     checks.local_remove_useless_assert,
-    checks.local_specify_shape_known,
+    checks.local_useless_specify_shape,
     checks.local_merge_consecutive_specify_shape,
     checks.local_lift_specify_shape_elemwise,
     checks.local_lift_specify_shape_inc_subtensor,
@@ -81,12 +84,14 @@ CANONICALIZE: tuple[NodeRewriter, ...] = (
     shapes.local_useless_dimshuffle_makevector,
     casts.local_useless_cast,
     casts.local_cast_of_cast,
-    axes.local_dimshuffle,
+    axes.local_dimshuffle_lift,
     axes.local_useless_reshape,
     axes.local_reshape_of_reshape,
+    views_of_ones.local_reshape_dimshuffle,
     axes.local_reshape_lift,
     axes.local_reshape_to_dimshuffle,
     axes.local_alloc_sink_dimshuffle,
+    axes.local_useless_alloc,
     axes.local_useless_subtensor,
     slices.local_reverse_twice,
     whole_slices.local_useless_slice,
@@ -136,6 +141,20 @@ CANONICALIZE: tuple[NodeRewriter, ...] = (
 )
 """Tried in this order on each node, together with the stabilizing ones, until none applies."""
 
+_UNSAFE = frozenset(
+    (
+        axes.local_reshape_of_reshape.name,
+        fills.local_useless_fill.name,
+        fills.local_fill_template.name,
+        fills.local_fill_sink.name,
+        comparisons.local_useless_switch.name,
+        *(rewriter.name for rewriter in STABILIZE),
+    )
+)
+"""Rewrites after which a length may not be compared any more: x * y / y is x, also of another y. Their tag is
+PyTensor's, `shape_unsafe`.
+"""
+
 DEFAULT_QUERY = RewriteDatabaseQuery(include=("fast_run",))
 """All rewrites: the default for compiled functions."""
 
@@ -154,9 +173,14 @@ def _canonical_forms() -> EquilibriumDB:
         (local_split_dims, "canonicalize"),
         (local_join_dims, "canonicalize"),
         (late_inline_OpFromGraph, "specialize"),
+        (inline_optimized_einsum, "specialize"),
         (batched_products.local_batched_matmul_to_core_matmul_with_reshape, "specialize"),
     ):
         canonicalize.register(inlining.name, inlining, tag, use_db_name_as_tag=False)
+    # It removes checks that may fail: functions have it where their mode names it.
+    canonicalize.register(
+        "local_remove_all_assert", checks.local_remove_all_assert, "unsafe", use_db_name_as_tag=False
+    )
     # Functions are merged before and after; who asks for canonical forms alone has them merged, too.
     canonicalize.register("merge", MergeOptimizer(), "canonicalize", use_db_name_as_tag=False)
     as_in_pytensor = {
@@ -167,6 +191,7 @@ def _canonical_forms() -> EquilibriumDB:
         tags = ("fast_run", "fast_compile", tag, "specialize")  # what PyTensor specializes, runs here at once
         for rewriter in rewriters:
             also = [as_in_pytensor[rewriter.name]] if rewriter.name in as_in_pytensor else []
+            also += ["shape_unsafe"] if rewriter.name in _UNSAFE else []
             canonicalize.register(rewriter.name, rewriter, *tags, *also, use_db_name_as_tag=False)
     return canonicalize
 
@@ -195,6 +220,8 @@ def _registered() -> SequenceDB:
     split = scan_split_non_sequence_decomposition_and_solve
     walk = WalkingGraphRewriter(split, ignore_newtrees=True, name=split.name)
     database.register(split.name, walk, position=1.9)
+    fewer_views = WalkingGraphRewriter([views_of_ones.local_dimshuffle_subtensor], "out_to_in")
+    database.register("local_dimshuffle_subtensor", fewer_views, "uncanonicalize", position=3)
     database.register("scans", ScanDB("scans", canonicalize), "fast_run", "fast_compile", "scan", position=2)
     database.register(ScanMerge.name, ScanMerge(), "fast_run", "scan", position=3)
     optimize = OptimizeInnerGraphs()

@@ -5,6 +5,7 @@ They run on the graph as it was written, merged: named Ops are still there. The 
 
 from __future__ import annotations
 
+from engine.rewriting.inner_graphs import inline_optimized_einsum
 from engine.rewriting.linear_algebra.database import LinearAlgebraDB
 from engine.rewriting.linear_algebra.decompositions import DECOMPOSITIONS
 from engine.rewriting.linear_algebra.determinants import DETERMINANTS
@@ -14,12 +15,12 @@ from engine.rewriting.linear_algebra.products import PRODUCTS
 from engine.rewriting.linear_algebra.selections import SELECTIONS
 from engine.rewriting.linear_algebra.shared_factors import reuse_decomposition_multiple_solves
 from engine.rewriting.linear_algebra.solvers import SOLVERS, SOLVERS_OF_BATCHES
-from engine.rewriting.passes.axes import local_dimshuffle
+from engine.rewriting.passes.axes import local_dimshuffle_lift
 
 __all__ = ["linear_algebra_database"]
 
 REWRITERS = (
-    local_dimshuffle,
+    local_dimshuffle_lift,
     *DIAGONALS,
     *PRODUCTS,
     *SELECTIONS,
@@ -42,4 +43,8 @@ def linear_algebra_database() -> LinearAlgebraDB:
     for rewriter in REWRITERS:
         tags = () if rewriter is reuse_decomposition_multiple_solves else (database.name, *_TAGS)
         database.register(rewriter.name, rewriter, *tags, use_db_name_as_tag=False)
+    # A diagonal of an einsum is one of its last product. In a graph without matrices it stays for others to see.
+    database.register(
+        inline_optimized_einsum.name, inline_optimized_einsum, "fast_run", "fast_compile", "specialize"
+    )
     return database

@@ -8,11 +8,12 @@ from typing import Any
 from engine.graph import Apply, FunctionGraph, Variable
 from engine.rewriting.rewriters import node_rewriter
 from engine.tensor import Alloc, DimShuffle, Elemwise, Reshape, Shape_i, Subtensor, dimshuffle
+from engine.tensor.checks import specify_shape
 from engine.tensor.matching import scalar_value, tensor_type_of
 
 
 @node_rewriter([DimShuffle])
-def local_dimshuffle(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
+def local_dimshuffle_lift(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
     """dimshuffle(dimshuffle(x)) -> dimshuffle(x); dimshuffle(x) -> x, if all axes stay in place."""
     op = node.op
     assert isinstance(op, DimShuffle)
@@ -21,7 +22,7 @@ def local_dimshuffle(fgraph: FunctionGraph, node: Apply) -> list[Variable] | Non
     result = dimshuffle(node.inputs[0], op.new_order)
     if result.owner is not None and result.owner.op == op and result.owner.inputs[0] is node.inputs[0]:
         return None
-    return [result] if node.outputs[0].type.is_super(result.type) else None
+    return _typed(node, result)
 
 
 def _keeps_axes(order: Sequence[Any], shape: Sequence[int | None]) -> bool:
@@ -33,14 +34,29 @@ def _keeps_axes(order: Sequence[Any], shape: Sequence[int | None]) -> bool:
 
 @node_rewriter([Reshape])
 def local_useless_reshape(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
-    """reshape(x) -> x, if the lengths are those of x."""
+    """reshape(x) -> x, if the lengths are those of x; -> specify_shape(x), if all are but a constant, which is
+    the only one that fits. A reshape of a vector is such a check itself, and says better what is wrong.
+    """
     x, *lengths = node.inputs
-    if tensor_type_of(x).ndim != len(lengths) or not node.outputs[0].type.is_super(x.type):
+    if tensor_type_of(x).ndim != len(lengths):
         return None
     unknown = [axis for axis, length in enumerate(lengths) if not is_length(length, x, axis)]
     if not unknown or (len(unknown) == 1 and scalar_value(lengths[unknown[0]]) == -1):
-        return [x]
-    return None
+        return _typed(node, x)
+    if len(lengths) == 1 or len(unknown) > 1 or not _has_elements(x, unknown[0]):
+        return None
+    if (scalar_value(lengths[unknown[0]]) or -1) < 0:
+        return None
+    return _typed(node, specify_shape(x, [n if axis in unknown else None for axis, n in enumerate(lengths)]))
+
+
+def _has_elements(x: Variable, axis: int) -> bool:
+    """Return True if `x` is known to have a length above 0 along all axes but `axis`."""
+    return all(length for place, length in enumerate(tensor_type_of(x).shape) if place != axis)
+
+
+def _typed(node: Apply, result: Any) -> list[Variable] | None:
+    return [result] if node.outputs[0].type.is_super(result.type) else None
 
 
 def is_length(length: Variable, x: Variable, axis: int) -> bool:
@@ -59,7 +75,7 @@ def local_reshape_of_reshape(fgraph: FunctionGraph, node: Apply) -> list[Variabl
     if inner is None or not isinstance(inner.op, Reshape):
         return None
     result = node.op.make_node(inner.inputs[0], *node.inputs[1:]).outputs[0]
-    return [result] if node.outputs[0].type.is_super(result.type) else None
+    return _typed(node, result)
 
 
 @node_rewriter([Reshape])
@@ -77,19 +93,22 @@ def local_reshape_lift(fgraph: FunctionGraph, node: Apply) -> list[Variable] | N
         return None
     reshaped = node.op.make_node(source.inputs[0], *lengths).outputs[0]
     result = source.op.make_node(reshaped).outputs[0]
-    return [result] if node.outputs[0].type.is_super(result.type) else None
+    return _typed(node, result)
 
 
 @node_rewriter([Reshape])
 def local_reshape_to_dimshuffle(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
     """reshape(x, (1, n, 1)) -> dimshuffle(x, "x", 0, "x"), if only axes of length 1 come and go; a length of
-    -1 is 1 for one element.
+    -1 is 1 for one element. For a shape of ones all axes go: that checks their lengths.
     """
     x, *lengths = node.inputs
-    axes = [axis for axis, length in enumerate(tensor_type_of(x).shape) if length != 1]
+    shape = tensor_type_of(x).shape
+    axes = [axis for axis, length in enumerate(shape) if length != 1]
     places = [place for place, length in enumerate(lengths) if scalar_value(length) != 1]
     if not axes and [scalar_value(lengths[place]) for place in places] == [-1]:
         places = []
+    if not places and all(length in (1, None) for length in shape):
+        axes = []
     if len(axes) != len(places):
         return None
     pairs = list(zip(axes, places, strict=True))
@@ -98,7 +117,7 @@ def local_reshape_to_dimshuffle(fgraph: FunctionGraph, node: Apply) -> list[Vari
         return None
     sources: dict[int, int] = {place: axis for axis, place in pairs}
     result = dimshuffle(x, [sources.get(place, "x") for place in range(len(lengths))])
-    return [result] if node.outputs[0].type.is_super(result.type) else None
+    return _typed(node, result)
 
 
 @node_rewriter([Alloc])
@@ -115,7 +134,18 @@ def local_alloc_sink_dimshuffle(fgraph: FunctionGraph, node: Apply) -> list[Vari
     if count < len(lengths):
         inner = Alloc().make_node(inner, *lengths[count:]).outputs[0]
     result = dimshuffle(inner, ["x"] * count + list(range(len(lengths) - count)))
-    return [result] if node.outputs[0].type.is_super(result.type) else None
+    return _typed(node, result)
+
+
+@node_rewriter([Alloc])
+def local_useless_alloc(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
+    """alloc(x, n, m) -> specify_shape(x, (n, m)), if no axis of x is repeated."""
+    value, *lengths = node.inputs
+    known = tensor_type_of(value).shape
+    if any(own == 1 != scalar_value(length) for own, length in zip(known, lengths, strict=True)):
+        return None
+    due = [None if is_length(length, value, axis) else length for axis, length in enumerate(lengths)]
+    return _typed(node, specify_shape(value, due) if due else value)
 
 
 @node_rewriter([Subtensor])

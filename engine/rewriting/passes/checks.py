@@ -6,7 +6,7 @@ from engine.graph import Apply, FunctionGraph, Variable
 from engine.rewriting.passes.axes import is_length
 from engine.rewriting.rewriters import node_rewriter
 from engine.tensor import Elemwise
-from engine.tensor.checks import CheckAndRaise, SpecifyShape
+from engine.tensor.checks import Assert, CheckAndRaise, SpecifyShape
 from engine.tensor.matching import scalar_value, tensor_type_of
 from engine.tensor.slicing import IncSubtensor
 
@@ -21,8 +21,14 @@ def local_remove_useless_assert(fgraph: FunctionGraph, node: Apply) -> list[Vari
     return [node.op.make_node(value, *open_ones).outputs[0] if open_ones else value]
 
 
+@node_rewriter([Assert])
+def local_remove_all_assert(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
+    """Assert(x, c) -> x, without knowing that c holds: only where somebody asks for this rewrite by its name."""
+    return [node.inputs[0]]
+
+
 @node_rewriter([SpecifyShape])
-def local_specify_shape_known(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
+def local_useless_specify_shape(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
     """specify_shape(x, lengths) -> x, if x has these lengths: by its type, or because they are its own."""
     x, *lengths = node.inputs
     assert isinstance(node.op, SpecifyShape)

@@ -6,10 +6,13 @@ elements of `a`, or of its ancestors, that may not exist: `zeros_like(v[7])` sti
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from engine import scalar
 from engine.graph import Apply, FunctionGraph, Variable
 from engine.rewriting.elementwise_pattern import apply_scalar
 from engine.rewriting.rewriters import node_rewriter
+from engine.rewriting.walking import in2out
 from engine.tensor.elemwise import DimShuffle, Elemwise, elemwise
 from engine.tensor.index_entries import parts_of
 from engine.tensor.matching import operands_of, scalar_value, tensor_type_of
@@ -121,16 +124,28 @@ def local_fill_sink(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None
         else:
             templates.append(operands[0])
             values.append(operands[1])
-    if not templates or len(node.outputs) != 1:
+    if not templates:
         return None
-    output = node.outputs[0]
-    result = node.op.make_node(*values).outputs[0]
-    if is_fill and not broadcasts_alike(result, output):
+    made = node.op.make_node(*values).outputs
+    if is_fill and not broadcasts_alike(made[0], node.outputs[0]):
         return None
-    asked = [bool(elements_asked_for(fgraph, template)) for template in templates]
-    if is_fill and any(asked):
+    asked = [template for template in templates if elements_asked_for(fgraph, template)]
+    if is_fill and asked:
         return None
-    for template, is_asked in zip(templates, asked, strict=True):
-        if is_asked or not broadcasts_alike(result, output):
+    results = [_in_shape(*pair, templates, asked) for pair in zip(made, node.outputs, strict=True)]
+    is_same = all(old.type.is_super(new.type) for old, new in zip(node.outputs, results, strict=True))
+    return results if is_same else None
+
+
+def _in_shape(
+    result: Variable, output: Variable, templates: Sequence[Variable], asked: Sequence[Variable]
+) -> Variable:
+    """Return `result` in the shape of `output`, of those `templates` that are needed for it, or `asked` for."""
+    for template in templates:
+        if template in asked or not broadcasts_alike(result, output):
             result = apply_scalar(scalar.second, template, result)
-    return [result] if output.type.is_super(result.type) else None
+    return result
+
+
+topological_second_sink = in2out(local_useless_fill, local_fill_sink, name="topological_second_sink")
+"""Moves each second(a, b) to where its shape is needed, on one walk through a graph."""

@@ -69,7 +69,7 @@ def _repeated(variable: Variable) -> tuple[Any, list[Any]] | None:
     if node is None or not isinstance(node.op, Alloc):
         return None
     value, *lengths = node.inputs
-    if len([place for place in order if isinstance(place, int)]) != len(lengths):
+    if any(scalar_value(length) != 1 for place, length in enumerate(lengths) if place not in order):
         return None
     return dimshuffle(value, order), [lengths[place] if isinstance(place, int) else None for place in order]
 
@@ -93,18 +93,26 @@ def _without(inputs: Sequence[Variable], place: int, value: Any, lengths: Sequen
     """Return `inputs` with `value` for the one at `place`; None if a length would be lost, or not checked."""
     found: list[Any] = list(inputs)
     found[place] = value
+    due: dict[int, int] = {}
     for axis, length in enumerate(lengths):
         if length is None or scalar_value(length) == 1:
             continue
         holders = [at for at, v in enumerate(found) if not _is_one(v, axis)]
         if any(has_length(found[at], axis, length) for at in holders):
             continue
-        known = scalar_value(length)
-        if known is None or not holders:
+        if scalar_value(length) is None or not holders:
             return None
-        due = [known if at == axis else None for at in range(len(lengths))]
-        found[holders[0]] = specify_shape(found[holders[0]], due)
-    return found
+        due[axis] = scalar_value(length)
+    return _checked(found, due, len(lengths))
+
+
+def _checked(operands: list[Any], due: dict[int, int], ndim: int) -> list[Any]:
+    """Return `operands`, of which one is said to have the lengths `due` along its axes, or several are."""
+    is_one_enough = any(not any(_is_one(v, axis) for axis in due) for v in operands)
+    for axes in [list(due)] if is_one_enough else [[axis] for axis in due]:
+        at = next(at for at, v in enumerate(operands) if not any(_is_one(v, axis) for axis in axes))
+        operands[at] = specify_shape(operands[at], [due[n] if n in axes else None for n in range(ndim)])
+    return operands
 
 
 def _is_one(variable: Variable, axis: int) -> bool:

@@ -3,16 +3,19 @@
 import numpy as np
 import pytest
 
+import engine
 import engine.tensor as pt
-from engine.graph import FunctionGraph
+from engine.graph import FunctionGraph, ancestors
 from engine.graph.reference import evaluate
 from engine.inner import Composite, OpFromGraph
-from engine.rewriting import DEFAULT_QUERY, dfs_rewriter, node_rewriter, optdb, run_pipeline
+from engine.inner.einsum import Einsum
+from engine.rewriting import DEFAULT_QUERY, dfs_rewriter, node_rewriter, optdb, rewrite_graph, run_pipeline
 from engine.rewriting.database import SequenceDB
 from engine.rewriting.equilibrium import EquilibriumGraphRewriter
 from engine.rewriting.inner_graphs import InnerGraphs, OptimizeInnerGraphs, inline_ofg_expansion
 from engine.rewriting.rewriters import RewriteReport, SequentialGraphRewriter
 from engine.tensor import Elemwise
+from engine.tensor.products import Dot
 
 
 def layer(**options):
@@ -213,3 +216,24 @@ def test_graphs_that_ask_for_it_are_inlined_by_name():
     fgraph = FunctionGraph([x], found)
     dfs_rewriter(inline_ofg_expansion).rewrite(fgraph)
     assert [type(output.owner.op) for output in fgraph.outputs] == [Elemwise, OpFromGraph]
+
+
+def test_a_sum_of_products_is_inlined_if_no_other_order_needs_fewer_operations():
+    x, y, z = (pt.dmatrix(name) for name in "xyz")
+    known = [pt.specify_shape(v, shape) for v, shape in zip((x, y, z), ((2, 3), (2, 3), (3, 5)), strict=True)]
+    text = "ij,ij,jk->ik"
+    unknown = rewrite_graph(pt.einsum(text, x, y, z), include=("specialize",))
+    assert isinstance(unknown.owner.op, Einsum)
+    later = pt.einsum(text, x, y, z).owner.clone_with_new_inputs(known).outputs[0]
+    found = rewrite_graph(later, include=("specialize",))
+    assert not any(isinstance(v.owner.op, Einsum) for v in ancestors([found]) if v.owner)
+    values = {x: np.arange(6.0).reshape(2, 3), y: np.ones((2, 3)), z: np.arange(15.0).reshape(3, 5)}
+    np.testing.assert_allclose(found.eval(values), np.einsum(text, *values.values()))
+
+
+def test_a_diagonal_of_a_sum_of_products_computes_nothing_beside_it():
+    x, y = pt.tensor("x", shape=(6, 4)), pt.tensor("y", shape=(4, 6))
+    f = engine.function([x, y], pt.diagonal(pt.einsum("ij,jk->ik", x, y)))
+    assert not any(isinstance(node.op, Dot) for node in f.maker.fgraph.apply_nodes)
+    values = np.arange(24.0).reshape(6, 4), np.ones((4, 6))
+    np.testing.assert_allclose(f(*values), np.diagonal(values[0] @ values[1]))

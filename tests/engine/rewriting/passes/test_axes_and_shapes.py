@@ -212,3 +212,56 @@ def test_a_function_that_is_used_in_both_shapes_is_computed_once(rewritten):
 def test_a_function_of_a_computed_tensor_stays_in_its_loop(rewritten):
     x, y = pt.dmatrix("x"), pt.dmatrix("y")
     assert rewritten([x, y], pt.exp(x * y).reshape((3, 2))).ops[-1] == "Reshape{ndim=2}"
+
+
+def test_a_reshape_to_ones_drops_all_axes_and_checks_them(rewritten):
+    x = pt.dmatrix("x")
+    graph = rewritten(x, pt.reshape(x, (1, 1, 1))).check_values(X[:1, :1], exact=True)
+    assert graph.ops == ["DimShuffle{order=[x,x,x]}"]
+    f = engine.function([x], pt.reshape(x, (1, 1, 1)))
+    for wrong in (X, X[:1], X[:, :1], X[:0]):
+        with pytest.raises(ValueError, match="length"):
+            f(wrong)
+
+
+def test_a_reshape_that_fits_one_length_alone_is_a_check_of_it(rewritten):
+    x = pt.tensor("x", dtype="float64", shape=(2, None))
+    graph = rewritten(x, pt.reshape(x, (2, 3))).check_values(X, exact=True)
+    assert graph.ops == ["SpecifyShape"]
+    with pytest.raises(ValueError, match=r"Got shape .2, 2., expected .None, 3."):
+        engine.function([x], pt.reshape(x, (2, 3)))(X[:, :2])
+
+
+@pytest.mark.parametrize("shape", [(0, 3), (2, 0)])
+def test_a_reshape_of_what_may_be_empty_stays(rewritten, shape):
+    x, n = pt.dmatrix("x"), pt.lscalar("n")
+    empty = np.zeros((0, 5))
+    graph = rewritten(x, pt.reshape(x, (x.shape[0], 3))).check_values(empty, exact=True)
+    assert "Reshape{ndim=2}" in graph.ops
+    known = pt.tensor("known", dtype="float64", shape=(2, None))
+    f = engine.function([known, n], pt.reshape(known, (2, n)))
+    assert f(X, -1).shape == (2, 3)  # n may be -1, so it is no length
+
+
+def test_a_value_that_has_the_lengths_already_is_not_copied(rewritten):
+    x = pt.dmatrix("x")
+    assert rewritten(x, pt.alloc(x, *x.shape)).check_values(X, exact=True).ops == []
+    known = pt.tensor("known", dtype="float64", shape=(2, None))
+    assert rewritten(known, pt.alloc(known, 2, known.shape[1])).check_values(X, exact=True).ops == []
+
+
+def test_a_value_that_is_repeated_along_no_axis_is_checked_and_not_copied(rewritten):
+    x, n = pt.dmatrix("x"), pt.lscalar("n")
+    graph = rewritten([x, n], pt.alloc(x, n, 3)).check_values(X, np.array(2), exact=True)
+    assert graph.ops == ["SpecifyShape"]
+    f = engine.function([x, n], pt.alloc(x, n, 3))
+    np.testing.assert_array_equal(f(X, 2), X)
+    for wrong, count in ((X, 3), (X[:1], 2), (X[:, :1], 2), (X, -1)):
+        with pytest.raises(ValueError, match="Got shape"):
+            f(wrong, count)
+
+
+def test_a_value_that_may_be_repeated_is_repeated(rewritten):
+    row, n = pt.drow("row"), pt.lscalar("n")
+    graph = rewritten([row, n], pt.alloc(row, n, 3)).check_values(X[:1], np.array(4), exact=True)
+    assert graph.ops == ["Alloc"]

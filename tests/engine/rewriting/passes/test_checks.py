@@ -5,7 +5,7 @@ import pytest
 
 import engine
 import engine.tensor as pt
-from engine.tensor.checks import SpecifyShape, specify_shape
+from engine.tensor.checks import CheckAndRaise, SpecifyShape, assert_op, specify_shape
 
 V = np.arange(5.0)
 
@@ -76,3 +76,22 @@ def test_a_tensor_with_a_written_part_that_is_used_elsewhere_is_written_once(rew
     written = x[1:3].set(0.0)
     graph = rewritten(x, [specify_shape(written, (5,)), written]).check_values(V, exact=True)
     assert sum(op.startswith("SetSubtensor") for op in graph.ops) == 1
+
+
+def test_asserts_are_removed_where_a_mode_names_the_rewrite():
+    x, p = pt.dvector("x"), pt.scalar("p", dtype="bool")
+    mode = engine.compile.mode.get_default_mode()
+    checked = assert_op(x, p)
+    unchecked = engine.function([x, p], checked, mode=mode.including("local_remove_all_assert"))
+    np.testing.assert_array_equal(unchecked(V, False), V)
+    for safe in (mode, mode.excluding("unsafe"), mode.including("local_remove_useless_assert")):
+        with pytest.raises(AssertionError):
+            engine.function([x, p], checked, mode=safe)(V, False)
+
+
+def test_checks_by_users_own_exceptions_are_no_asserts():
+    x, p = pt.dvector("x"), pt.scalar("p", dtype="bool")
+    mode = engine.compile.mode.get_default_mode().including("local_remove_all_assert")
+    f = engine.function([x, p], CheckAndRaise(KeyError, "no")(x, p), mode=mode)
+    with pytest.raises(KeyError):
+        f(V, False)

@@ -3,6 +3,11 @@ import pytest
 
 import engine
 import engine.tensor as pt
+from engine.graph import FunctionGraph
+from engine.graph.reference import evaluate
+from engine.inner import Composite
+from engine.rewriting.passes.fills import topological_second_sink
+from engine.tensor import Elemwise
 
 X = np.arange(6.0).reshape(2, 3)
 
@@ -70,3 +75,27 @@ def test_an_element_that_is_there_or_is_read_anyway_costs_no_fill(rewritten):
     v, w = pt.tensor("v", shape=(8,)), pt.dvector("w")
     assert rewritten(v, pt.zeros_like(v[7])).check_values(np.ones(8)).ops == []
     assert "second" not in rewritten(w, pt.ones_like(w[1]) * w[1] * 2).check_values(X[0]).ops
+
+
+def test_a_fill_moves_out_of_operations_with_several_results():
+    s = engine.scalar.float64("s")
+    both = Elemwise(Composite([s], [s + 1, s + 2]))
+    x, z = pt.tensor("x", shape=(1,)), pt.dvector("z")
+    fgraph = FunctionGraph([x, z], [pt.add(*both(pt.exp(pt.full_like(z, x))))])
+    topological_second_sink.rewrite(fgraph)
+    assert [str(node.op) for node in fgraph.toposort()].count("second") == 1
+    assert fgraph.outputs[0].owner.op == pt.second
+    (found,) = evaluate(fgraph.inputs, fgraph.outputs, [np.array([0.0]), np.zeros(3)])
+    assert found.tolist() == [5.0] * 3
+
+
+def test_lengths_are_compared_where_a_mode_leaves_out_what_trusts_them():
+    x, y = pt.dvector("x"), pt.dvector("y")
+    mode = engine.compile.mode.get_default_mode()
+    for graph in (x * y / y, pt.second(x, y), pt.switch(True, x, y)):
+        trusting, comparing = (
+            engine.function([x, y], graph, mode=each) for each in (mode, mode.excluding("shape_unsafe"))
+        )
+        np.testing.assert_array_equal(comparing(X[0], X[0] + 1), trusting(X[0], X[0] + 1))
+        with pytest.raises(ValueError, match="length"):
+            comparing(X[0], np.ones(2))

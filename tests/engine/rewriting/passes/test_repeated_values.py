@@ -114,3 +114,20 @@ def test_a_fill_of_a_computed_tensor_stays_in_the_loop_that_need_not_compute_it(
     f = engine.function([x, v], pt.second(pt.exp(pt.outer(v, v)), 1.0), on_unused_input="ignore")
     assert "Alloc" not in [str(node.op) for node in f.maker.fgraph.toposort()]
     np.testing.assert_array_equal(f(X, X[0]), np.ones((3, 3)))
+
+
+def test_lengths_that_one_operand_can_have_are_checked_once(rewritten, named):
+    _, v, _, _ = named
+    y = pt.dtensor3("y")
+    graph = rewritten([v, y], pt.alloc(v, 2, 3).dimshuffle(0, 1, "x") + y)
+    assert graph.check_values(X[0], np.ones((2, 3, 1)), exact=True).ops.count("SpecifyShape") == 1
+    for shape in ((1, 3, 1), (2, 4, 1), (3, 3, 2)):
+        with pytest.raises((ValueError, AssertionError)):
+            evaluate(graph.fgraph.inputs, graph.fgraph.outputs, [X[0], np.ones(shape)])
+
+
+def test_repetitions_beside_one_another_are_repeated_by_the_operation(rewritten):
+    x, y = pt.tensor("x", dtype="float64", shape=(3,)), pt.tensor("y", dtype="float64", shape=(9,))
+    graph = rewritten([x, y], x[None].repeat(9, axis=0) <= y[:, None].repeat(3, axis=1))
+    graph.check_values(X[0], np.arange(9.0), exact=True)
+    assert set(graph.ops) == {"DimShuffle{order=[x,0]}", "DimShuffle{order=[0,x]}", "le"}

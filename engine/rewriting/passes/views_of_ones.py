@@ -1,0 +1,55 @@
+"""Axes of length 1 that come or go beside another view, which gives their place by itself."""
+
+from __future__ import annotations
+
+from engine.graph import Apply, FunctionGraph, Variable
+from engine.rewriting.index_facts import WHOLE, indexed
+from engine.rewriting.passes.lifted_parts import basic_indices
+from engine.rewriting.rewriters import node_rewriter
+from engine.tensor import DimShuffle, Reshape, Subtensor, dimshuffle
+from engine.tensor.conversion import number
+from engine.tensor.index_entries import INTEGER
+from engine.tensor.matching import tensor_type_of
+
+
+@node_rewriter([Reshape])
+def local_reshape_dimshuffle(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
+    """reshape(dimshuffle(x, "x", 1, 0), s) -> reshape(dimshuffle(x, 1, 0), s); reshape(dimshuffle(x, "x", 0), s)
+    -> reshape(x, s), also if axes of x go that are known to have length 1.
+    """
+    inner = node.inputs[0].owner
+    if inner is None or not isinstance(inner.op, DimShuffle):
+        return None
+    (x,), order = inner.inputs, list(inner.op.shuffle)
+    if order == sorted(order) and all(tensor_type_of(x).shape[axis] == 1 for axis in inner.op.drop):
+        order = list(range(tensor_type_of(x).ndim))
+    elif not inner.op.augment:
+        return None
+    result = node.op.make_node(dimshuffle(x, order), *node.inputs[1:]).outputs[0]
+    return [result] if node.outputs[0].type.is_super(result.type) else None
+
+
+@node_rewriter([DimShuffle])
+def local_dimshuffle_subtensor(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
+    """squeeze(x[n:, :], 1) -> x[n:, 0], if the axis that goes is a whole axis of x, of length 1.
+
+    The canonical form is the other one: `local_subtensor_remove_broadcastable_index` makes it.
+    """
+    part, op = node.inputs[0].owner, node.op
+    assert isinstance(op, DimShuffle)
+    if (
+        part is None
+        or not isinstance(part.op, Subtensor)
+        or op.augment
+        or list(op.shuffle) != sorted(op.shuffle)
+    ):
+        return None
+    x, indices = part.inputs[0], basic_indices(part)
+    indices += [WHOLE] * (tensor_type_of(x).ndim - len(indices))
+    kept = [axis for axis, (entry, _) in enumerate(indices) if entry != INTEGER]
+    ones = [kept[place] for place in op.drop]
+    if not ones or any(indices[axis] != WHOLE or tensor_type_of(x).shape[axis] != 1 for axis in ones):
+        return None
+    first = (INTEGER, (number(0, "int64"),))
+    result = indexed(x, [first if axis in ones else index for axis, index in enumerate(indices)])
+    return [result] if node.outputs[0].type.is_super(result.type) else None
