@@ -109,6 +109,7 @@ CANONICALIZE: tuple[NodeRewriter, ...] = (
     fills.local_fill_template,
     fills.local_fill_sink,
     repeated_values.local_elemwise_alloc,
+    repeated_values.local_alloc_sink,
     *DISTINCT_ELEMENTS,
     comparisons.local_useless_elemwise_comparison,
     comparisons.local_useless_switch,

@@ -1,4 +1,5 @@
-"""Values that are repeated for an elementwise operation alone, which repeats them by itself.
+"""Values that are repeated for an elementwise operation alone, which repeats them by itself; or whose result
+is repeated in their place.
 
 The lengths that the repeated value would have checked are checked still: they are those of another operand,
 or constants, which that operand is then said to have.
@@ -29,15 +30,11 @@ _SECOND = elemwise(scalar.second)
 def local_elemwise_alloc(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
     """f(alloc(a, n, m), x) -> f(a, x), if x has as many elements along each axis that a is repeated over.
 
-    A constant of equal elements is such a value too: x * ones(3) is x, of 3 elements. Beside numbers only,
-    f(alloc(a, n), b) -> alloc(f(a, b), n).
+    A constant of equal elements is such a value too: x * ones(3) is x, of 3 elements.
     """
     assert isinstance(node.op, Elemwise)
     if len(node.inputs) < 2 or len(node.outputs) != 1 or node.op.scalar_op == scalar.second:
         return None
-    whole = [v for v in node.inputs if not all(tensor_type_of(v).broadcastable)]
-    if len(whole) == 1:
-        return _of_numbers(node, whole[0])
     for place, variable in enumerate(node.inputs):
         found = _repeated(variable)
         operands = None if found is None else _without(node.inputs, place, *found)
@@ -48,14 +45,30 @@ def local_elemwise_alloc(fgraph: FunctionGraph, node: Apply) -> list[Variable] |
     return None
 
 
-def _of_numbers(node: Apply, whole: Variable) -> list[Variable] | None:
-    """Return the result repeated, if `whole`, the operand that is no number, is a number repeated."""
-    value, lengths = _repeated(whole) or (None, [])
-    if value is None or not all(tensor_type_of(value).broadcastable):
+@node_rewriter([Elemwise])
+def local_alloc_sink(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
+    """f(alloc(a, n, m), x) -> alloc(f(a, x), n, m): f is computed before its result is repeated.
+
+    The alloc compares the lengths that f would have compared.
+    """
+    assert isinstance(node.op, Elemwise)
+    if len(node.outputs) != 1 or node.op.scalar_op == scalar.second:
         return None
-    operands = [dimshuffle(value if v is whole else v, ()) for v in node.inputs]
-    result = alloc(node.op.make_node(*operands).outputs[0], *[1 if n is None else n for n in lengths])
-    return [result] if node.outputs[0].type.is_super(result.type) else None
+    for place, variable in enumerate(node.inputs):
+        found = _repeated(variable)
+        if found is None:
+            continue
+        value, lengths = found
+        operands = [value if at == place else v for at, v in enumerate(node.inputs)]
+        if are_numbers := all(all(tensor_type_of(v).broadcastable) for v in operands):
+            operands = [dimshuffle(v, ()) for v in operands]  # the form in which other rewrites look for them
+        result = node.op.make_node(*operands).outputs[0]
+        own = [None if _is_one(variable, axis) else length for axis, length in enumerate(lengths)]
+        rest = [1 if are_numbers else shape_i(result, axis) for axis in range(len(lengths))]
+        whole = alloc(result, [n if length is None else length for n, length in zip(rest, own, strict=True)])
+        if node.outputs[0].type.is_super(whole.type):
+            return [whole]
+    return None
 
 
 def _repeated(variable: Variable) -> tuple[Any, list[Any]] | None:

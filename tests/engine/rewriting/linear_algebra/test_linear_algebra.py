@@ -224,7 +224,10 @@ def test_the_rewrite_applies_and_the_numbers_stay(name, build, values):
 
 
 def test_every_rewrite_has_a_case_here_or_below():
-    below = {"local_dimshuffle_lift", "reuse_decomposition_multiple_solves"}  # the latter: test_shared_factors.py
+    below = {
+        "local_dimshuffle_lift",
+        "reuse_decomposition_multiple_solves",
+    }  # the latter: test_shared_factors.py
     assert {rewriter.name for rewriter in REWRITERS} - {name for name, *_ in CASES} == below
 
 

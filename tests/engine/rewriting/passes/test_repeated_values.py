@@ -63,9 +63,7 @@ def test_a_constant_of_equal_elements_is_that_number_repeated(rewritten, named, 
         evaluate(graph.fgraph.inputs, graph.fgraph.outputs, [value])
 
 
-@pytest.mark.parametrize(
-    "array", [np.array([0.0, -0.0, 0.0]), np.array([1.0, 2.0, 1.0]), np.ones(40), np.ones((2, 3))]
-)
+@pytest.mark.parametrize("array", [np.array([0.0, -0.0, 0.0]), np.array([1.0, 2.0, 1.0]), np.ones(40)])
 def test_other_constants_stay(rewritten, named, array):
     _, v, _, _ = named
     graph = rewritten(v, 2.5 + v + array)
@@ -85,12 +83,12 @@ def test_what_is_computed_of_numbers_alone_is_computed_once(rewritten, named):
         repeated.check_values(2.0, 0, exact=True)
 
 
-def test_lengths_that_nothing_else_has_stay(rewritten, named):
+def test_lengths_that_nothing_else_has_are_made_or_compared(rewritten, named):
     a, v, x, n = named
     for found in (pt.alloc(a, n) + v, pt.alloc(a, n, 3) * v, pt.alloc(v, n, 3) * a, pt.exp(pt.alloc(a, n))):
         graph = rewritten([a, v, x, n], found)
         graph.check_values(2.0, X[0], X, 3, exact=True)
-        assert "Alloc" in graph.ops
+        assert not {"Alloc", "SpecifyShape"}.isdisjoint(graph.ops)
 
 
 def test_gradients_flow_to_the_value_that_is_repeated(named):
@@ -131,3 +129,42 @@ def test_repetitions_beside_one_another_are_repeated_by_the_operation(rewritten)
     graph = rewritten([x, y], x[None].repeat(9, axis=0) <= y[:, None].repeat(3, axis=1))
     graph.check_values(X[0], np.arange(9.0), exact=True)
     assert set(graph.ops) == {"DimShuffle{order=[x,0]}", "DimShuffle{order=[0,x]}", "le"}
+
+
+@pytest.mark.parametrize(
+    "build",
+    [
+        lambda v, n: pt.exp(pt.alloc(v, n, 3)),
+        lambda v, n: pt.alloc(v, n, 3) * v[0] + v,
+        lambda v, n: pt.switch(pt.alloc(v, n, 3) > 1, pt.alloc(v + 1, n, 3), v),
+        lambda v, n: pt.sqr(pt.alloc(v[:, None], 3, n) - v[:, None]),
+        lambda v, n: pt.alloc(v, n, 3).T / v[:, None],
+        lambda v, n: v * np.full((2, 3), 2.5) + n,
+    ],
+)
+@pytest.mark.parametrize("count", [0, 1, 4])
+def test_an_operation_is_computed_before_its_result_is_repeated(rewritten, named, build, count):
+    _, v, _, n = named
+    graph = rewritten([v, n], build(v, n)).check_values(
+        np.array([0.5, np.nan, -0.0]), np.array(count), exact=True
+    )
+    behind = graph.ops[graph.ops.index("Alloc") + 1 :]
+    assert all(op.startswith(("DimShuffle", "SpecifyShape")) for op in behind)
+
+
+@pytest.mark.parametrize(("length", "count"), [(3, 2), (1, 4), (4, 3)])
+def test_lengths_are_compared_behind_the_operation_too(named, length, count):
+    _, v, _, n = named
+    for mode in ("FAST_RUN", "NUMPY"):
+        f = engine.function([v, n], pt.alloc(1.5, n) * v + v, mode=mode)
+        assert f(np.ones(count), count).tolist() == [2.5] * count
+        with pytest.raises(ValueError, match=r"length|shape"):
+            f(np.ones(length), count)
+
+
+def test_columns_and_rows_of_one_number_are_repeated_along_both_axes(rewritten, named):
+    a, v, _, n = named
+    column, row = np.full((6, 1), 0.5), pt.alloc(v, 1, 3)
+    graph = rewritten([a, v, n], (column + row) * a + pt.alloc(a, n, 1))
+    graph.check_values(np.array(2.0), X[1], np.array(6), exact=True)
+    assert graph.evaluate(np.array(2.0), X[1], np.array(6)).shape == (6, 3)
