@@ -83,7 +83,6 @@ FORMS: dict[str, tuple[str, ...]] = {
     FUSION: (
         "test_elemwise.py::TestFusion::*",
         "test_elemwise.py::test_local_useless_composite_outputs",
-        "test_elemwise.py::test_local_inline_composite_constants*const_shape4?",
     ),
     SPELLED: (
         "test_math.py::TestLocalSumProd::test_local_careduce_of_alloc_broadcast_reduced_axes",
