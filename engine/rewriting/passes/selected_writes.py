@@ -14,7 +14,7 @@ from engine.graph import Apply, FunctionGraph, Variable
 from engine.rewriting.elementwise_pattern import apply_scalar
 from engine.rewriting.index_facts import are_distinct, are_equal
 from engine.rewriting.rewriters import node_rewriter
-from engine.tensor import AdvancedIncSubtensor, AdvancedSubtensor
+from engine.tensor import AdvancedIncSubtensor, AdvancedSubtensor, DimShuffle
 from engine.tensor.index_entries import parts_of
 from engine.tensor.matching import operands_of, tensor_type_of
 
@@ -61,7 +61,18 @@ def increment_of_selection(fgraph: FunctionGraph, node: Apply) -> list[Variable]
     if not _selects_each_once(fgraph, x, op, numbers):
         return None
     new = AdvancedIncSubtensor(op.entries, set_instead_of_inc=True)
-    return _typed(node, new.make_node(x, apply_scalar(scalar.add, a, b), *numbers).outputs[0])
+    return _typed(node, new.make_node(x, _sum(a, b), *numbers).outputs[0])
+
+
+def _sum(a: Variable, b: Variable) -> Variable:
+    """Return a + b, added before the axes are reordered, if both are reordered in the same way.
+
+    What is written has new axes if it has fewer than what is indexed, so the sum is written as a user would.
+    """
+    first, second = a.owner, b.owner
+    if first is None or second is None or not isinstance(first.op, DimShuffle) or first.op != second.op:
+        return apply_scalar(scalar.add, a, b)
+    return first.op.make_node(apply_scalar(scalar.add, *first.inputs, *second.inputs)).outputs[0]
 
 
 @node_rewriter([AdvancedIncSubtensor])

@@ -25,6 +25,10 @@ SAME = {
         T[lo:, rows, columns].set(S)[lo:, rows, columns].inc(R),
         T[lo:, rows, columns].set(S + R),
     ),
+    "the same with fewer axes than the part": (
+        T[lo:, rows, columns].set(a)[lo:, rows, columns].inc(b),
+        T[lo:, rows, columns].set(a + b),
+    ),
     "what is set to itself and more": (
         A[rows, columns].set(A[rows, columns] + a),
         A[rows, columns].inc(a),
