@@ -83,11 +83,12 @@ def _of_variables(start: Any, stop: Any, step: Any, length: Any) -> tuple[slice,
 def basic_shape(shape: Sequence[Any], indices: Sequence[slice | None]) -> tuple[Any, ...]:
     """Return the lengths, 0-d int64s, that slices select from axes of lengths `shape`; None adds a 1.
 
-    Raises ValueError for other indices.
+    Axes behind the last slice are left out. Raises ValueError for other indices.
     """
     if not all(index is None or isinstance(index, slice) for index in indices):
         raise ValueError(f"Slicing axes of lengths {shape} by {indices}: only slices and None are supported")
-    return indexed_result_shape(shape, indices)
+    n_indexed = sum(index is not None for index in indices)
+    return indexed_result_shape(shape[:n_indexed], indices)
 
 
 def as_index_constant(index: Any) -> Any:

@@ -86,5 +86,6 @@ def test_an_index_is_made_constant_and_read_back():
 
 def test_slices_select_lengths():
     assert [length.eval() for length in basic_shape((5, 4), (slice(1, 3), slice(None)))] == [2, 4]
+    assert [length.eval() for length in basic_shape((5, 4), (None, slice(1, 3)))] == [1, 2]
     with pytest.raises(ValueError, match="only slices and None"):
         basic_shape((5,), (0,))

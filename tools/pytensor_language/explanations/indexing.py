@@ -13,9 +13,6 @@ EXPLAINED: tuple[ExplainedDifference, ...] = (
         "",
         "a value that is repeated is written as such",
     ),
-    difference(
-        "tests/tensor/test_subtensor.py::test_basic_shape", "array(", "a shape of a vector has constants"
-    ),
     difference("tests/tensor/test_subtensor.py::*test_ellipsis*", "= len([", "it counts Ops"),
     difference("tests/tensor/test_subtensor.py::*test_boolean", "= len([", "it counts Ops"),
     difference("tests/tensor/test_subtensor.py::*index_w_int_and_vec", "= len([", "it counts Ops"),
