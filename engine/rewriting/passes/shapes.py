@@ -300,9 +300,11 @@ def local_subtensor_make_vector(fgraph: FunctionGraph, node: Apply) -> list[Vari
     """MakeVector(a, b, ...)[1] -> b; MakeVector(a, b)[...] -> MakeVector(a, b)."""
     op, vector = node.op, node.inputs[0].owner
     assert isinstance(op, Subtensor)
+    if vector is None or not isinstance(vector.op, MakeVector):
+        return None
     if not op.entries:
         return [node.inputs[0]]
-    if vector is None or not isinstance(vector.op, MakeVector) or op.entries != (INTEGER,):
+    if op.entries != (INTEGER,):
         return None
     position = scalar_value(node.inputs[1])
     if position is None or not -len(vector.inputs) <= position < len(vector.inputs):

@@ -265,3 +265,10 @@ def test_a_value_that_may_be_repeated_is_repeated(rewritten):
     row, n = pt.drow("row"), pt.lscalar("n")
     graph = rewritten([row, n], pt.alloc(row, n, 3)).check_values(X[:1], np.array(4), exact=True)
     assert graph.ops == ["Alloc"]
+
+
+def test_an_index_of_no_axis_stays_if_the_rewrite_that_drops_it_is_left_out():
+    x = pt.dscalar("x")
+    whole = pt.Subtensor(())(x)
+    assert rewrite_graph(whole) is x
+    assert equal_computations([rewrite_graph(whole, exclude=("local_useless_subtensor",))], [whole])
