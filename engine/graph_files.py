@@ -1,4 +1,4 @@
-"""`pydotprint`: drawings of graphs in files, by PyTensor's name. They are SVG, so no other program is needed."""
+"""`pydotprint`: drawings of graphs in files, by PyTensor's name. They are SVG and need no other program."""
 
 from __future__ import annotations
 

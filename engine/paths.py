@@ -104,7 +104,8 @@ _TABLE: dict[str, dict[str, str]] = {
         "paired_triangular_solves_to_cho_solve psd_solve_to_chol_solve scalar_solve_to_division "
         "solve_of_inv_to_matmul solve_sylvester_of_diag",
         "engine.rewriting.passes.arithmetic": "local_div_switch_sink local_mul_switch_sink",
-        "engine.rewriting.passes.axes": "local_alloc_sink_dimshuffle local_dimshuffle_lift local_reshape_lift "
+        "engine.rewriting.passes.axes": "local_alloc_sink_dimshuffle local_dimshuffle_lift "
+        "local_reshape_lift "
         "local_reshape_to_dimshuffle local_useless_alloc local_useless_reshape local_useless_subtensor",
         "engine.rewriting.passes.batched_products": "local_batched_matmul_to_core_matmul_with_reshape",
         "engine.rewriting.passes.branch_merging": "local_merge_switch_same_cond",

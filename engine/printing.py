@@ -63,10 +63,10 @@ def dprint(
 
     `depth` limits the levels (-1: all), `stop_on_name` stops at variables with a name. The other options
     add types, static shapes, the inputs that Ops overwrite (`d=`) and view (`v=`; `print_memory_map` means
-    both), the inputs of graphs and functions (`→`) the known properties of matrices (`a={diag}`)
-    and what the inputs and outputs of loops are for (`print_op_info`). Ids of nodes are letters, numbers, Python's `id`,
-    automatic names of variables ("auto"), or none (`id_type`); texts that share a dictionary `used_ids`
-    share ids.
+    both), the inputs of graphs and functions (`→`), the known properties of matrices (`a={diag}`)
+    and what the inputs and outputs of loops are for (`print_op_info`). Ids of nodes are letters, numbers,
+    Python's `id`, automatic names of variables ("auto"), or none (`id_type`); texts that share a dictionary
+    `used_ids` share ids.
 
     Write to the text file `file` and return it, to standard output for None; return the text itself for
     "str", and a tree of the library rich for "rich". Refuse (TypeError) other objects, (ValueError) another
@@ -164,7 +164,7 @@ class _Printer:
         self.inner: dict[Any, dict[Apply, None]] = {}
         """The Ops with inner graphs, in order, and the nodes that apply each."""
         self.given: dict[Variable, str] = {}
-        """What is written behind the inputs of the inner graph that is printed."""
+        """The texts behind the inputs of the inner graph that is printed."""
 
     def lines(self, inner_graphs: bool, inputs: bool) -> Iterator[str]:
         for variable in self.parts.inputs if inputs else ():
@@ -199,7 +199,7 @@ class _Printer:
     def given_to_step(
         self, roles: ScanRoles, inputs: Sequence[Variable], nodes: Sequence[Apply]
     ) -> dict[Variable, str]:
-        """Return, for each of `inputs` of a step, an arrow to what the only node gives for it, and its role."""
+        """Return for each of `inputs` of a step an arrow to what the only node gives for it, and its role."""
         texts = {v: [f"({role})"] for v, role in zip(inputs, roles.inner_inputs, strict=True)}
         texts = texts if self.shown.op_info else {v: [] for v in inputs}
         outer = roles.outer_inputs

@@ -50,6 +50,11 @@ UPWARD = {
     ("engine.graph.variables", "engine.printing"): "a variable's `dprint`, as PyTensor's, prints it",
     ("engine.graph.apply", "engine.printing"): "a node's `dprint` does, too",
     ("engine.graph.fgraph", "engine.printing"): "a graph's `dprint` does, too",
+    (
+        "engine.tensor.constant_values",
+        "engine.printing",
+    ): "a length that cannot be known is named as `dprint` writes it",
+    ("engine.scalar.type", "engine.tensor"): "a number's `shape`, as PyTensor's, is a tensor",
     ("engine.random.type", "engine.random"): "methods of a generator in a graph are the draws",
     ("engine.shared_variables", "engine.random.shared"): "`shared` of a generator",
     (

@@ -1,4 +1,4 @@
-"""What is known of the variables of a graph, as texts: `{diag, !orth}`."""
+"""Texts that tell what is known of the variables of a graph: `{diag, !orth}`."""
 
 from __future__ import annotations
 

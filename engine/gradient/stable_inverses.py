@@ -3,8 +3,9 @@
 What is written rounds twice, and overflows or saturates where the result does not: arctanh(tanh(40)) is
 infinite. The forms are NaN where the inner function is.
 
-Where something reads it, exp(softplus(x)) stays (passes/exponentials.py): 1 + exp(x) would hide the exponential from exp(y) / (1 + exp(y)), and overflow there.
-So does expm1(log1mexp(x)): of -exp(x) a logarithm of 1 plus it would have no digits left where x is next to 0.
+Where something reads it, exp(softplus(x)) stays (passes/exponentials.py): 1 + exp(x) would hide the
+exponential from exp(y) / (1 + exp(y)), and overflow there.
+So does expm1(log1mexp(x)): a logarithm of 1 plus -exp(x) would have no digits left where x is next to 0.
 """
 
 from __future__ import annotations

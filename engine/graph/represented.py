@@ -15,7 +15,7 @@ from engine.graph.variables import Constant, Variable
 
 
 class RepresentedConstant(Constant):
-    """A constant whose `value` is no array; `data` is the array that programs hold for it, or None for None."""
+    """A constant whose `value` is no array; `data` is the array that programs hold for it; None for None."""
 
     __slots__ = ()
 

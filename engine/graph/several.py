@@ -7,8 +7,9 @@ from typing import Any
 
 
 def several(maker: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a function that makes a variable for each name it is given, alone or in a list, or for each letter
-    of a single one; or a list of as many as a number says.
+    """Return a function that makes a variable for each name it is given, alone or in a list.
+
+    Of a single name it makes one for each letter; of a number, a list of as many.
     """
 
     def make(*names: Any) -> Any:

@@ -128,7 +128,7 @@ def _scalar(
     limits: Mapping[str, Any],
     how: Mapping[str, Any],
 ) -> tuple[Any, Any]:
-    """Return what the Op of this `kind` finds of the `expression`, which it takes by the name of its `role`."""
+    """Return what the Op of this `kind` finds of the `expression`, which it takes under its `role`."""
     expression = as_tensor_variable(expression)
     given = {name: _vector(value, x.type.dtype) for name, value in limits.items() if value is not None}
     parameters = _parameters(expression, x)

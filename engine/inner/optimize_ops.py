@@ -1,4 +1,4 @@
-"""Solver Ops: `MinimizeOp`, `MinimizeScalarOp`, `RootOp` and `RootScalarOp`, each with a graph and a SciPy method.
+"""Solver Ops: `MinimizeOp`, `MinimizeScalarOp`, `RootOp`, `RootScalarOp`, with a graph and a SciPy method.
 
 The graph computes, from the unknown and the parameters, the objective or the equations and the
 derivatives that the method uses. Gradients for the parameters come from the implicit function

@@ -1,4 +1,4 @@
-"""What each input and output of a Scan is for, by PyTensor's names: a printed graph shows them.
+"""Names, PyTensor's, for what each input and output of a Scan is for: a printed graph shows them.
 
 `seqs` are sequences, `sit_sot` states that read their previous row, `mit_sot` those that read earlier ones,
 `nit_sot` mapped outputs, and `non_seqs` non-sequences. Each kind is numbered, and so are the taps of a state.

@@ -1,9 +1,9 @@
-"""Draws of the distributions for which PyTensor's numba mode takes other numbers from a generator than `perform`.
+"""Draws of distributions for which PyTensor's numba mode takes other numbers than `perform` from a generator.
 
 numba's mode is PyTensor's default, so one seed must give the same draws in it and on the engine. For most
-distributions both take numpy's. For those here `perform` calls SciPy, which inverts the distribution function;
-the numba mode has the definitions that are written below. Last digits may differ: numba is allowed to round a
-product and a sum once.
+distributions both take numpy's. For those here `perform` calls SciPy, which inverts the distribution
+function; the numba mode has the definitions that are written below. Last digits may differ: numba is allowed
+to round a product and a sum once.
 
 The numba mode's choice without replacement is left out: without weights it permutes as many numbers as it
 draws, so it never takes any but the first ones, and with weights it sorts them (PyTensor 3.3.7).
@@ -25,7 +25,7 @@ Size = tuple[int, ...] | None
 class _Bernoulli(BernoulliRV):
     @classmethod
     def rng_fn(cls, rng: np.random.Generator, p: Any, size: Size) -> Any:
-        """Return which of uniform numbers are not above `p`: all of them where it is NaN, as numba compares."""
+        """Return which of uniform numbers are not above `p`; all of them where it is NaN, as for numba."""
         return ~(p < rng.random(np.shape(p) if size is None else size))
 
 
@@ -47,7 +47,7 @@ _DRAWN: dict[type, type] = {BernoulliRV: _Bernoulli, CauchyRV: _Cauchy, GumbelRV
 
 
 def drawing_as_numba(node: Any) -> Any:
-    """Return a node that computes what `node` does, but draws as the numba mode; `node` if it does so already."""
+    """Return a node that does what `node` does, but draws as the numba mode; `node` if it does so already."""
     op = _op_drawing_as_numba(node.op)
     return node if op is node.op else Apply(op, node.inputs, [output.clone() for output in node.outputs])
 

@@ -94,7 +94,7 @@ def local_useless_blockwise(fgraph: FunctionGraph, node: Apply) -> Sequence[Vari
 
 @node_rewriter([Blockwise])
 def local_blockwise_alloc(fgraph: FunctionGraph, node: Apply) -> Sequence[Variable] | None:
-    """alloc(x, n) at each place of a batch -> an alloc of the batch, if n is the same number at all places."""
+    """alloc(x, n) at each place of a batch -> an alloc of the batch, if n is the same at all places."""
     op, (value, *lengths) = node.op, node.inputs
     assert isinstance(op, Blockwise)
     count = op.batch_ndim(node)

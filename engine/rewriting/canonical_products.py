@@ -101,7 +101,7 @@ class _Fraction:
 
 
 def _parts(v: Variable) -> list[tuple[Variable, bool]]:
-    """Return what `v` is made of, each part with True for a factor and False for a divisor; [] of no product."""
+    """Return what `v` is made of, each part with True for a factor, False for a divisor; [] of no product."""
     product, quotient = operands_of(v, scalar.mul), operands_of(v, scalar.true_div)
     negated = operands_of(v, scalar.neg)
     if negated is not None:

@@ -25,7 +25,7 @@ class PrinterState:
 
 
 class Printer(ABC):
-    """What writes a variable: the result of an Op, or a root."""
+    """A writer of variables: of the results of an Op, or of roots."""
 
     @abstractmethod
     def process(self, output: Variable, pstate: PrinterState) -> str:

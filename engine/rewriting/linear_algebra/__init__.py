@@ -43,7 +43,7 @@ def linear_algebra_database() -> LinearAlgebraDB:
     for rewriter in REWRITERS:
         tags = () if rewriter is reuse_decomposition_multiple_solves else (database.name, *_TAGS)
         database.register(rewriter.name, rewriter, *tags, use_db_name_as_tag=False)
-    # A diagonal of an einsum is one of its last product. In a graph without matrices it stays for others to see.
+    # A diagonal of an einsum is one of its last product. In a graph without matrices it stays to be seen.
     database.register(
         inline_optimized_einsum.name, inline_optimized_einsum, "fast_run", "fast_compile", "specialize"
     )

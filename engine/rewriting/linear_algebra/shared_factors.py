@@ -26,7 +26,7 @@ from engine.tensor.matching import tensor_type_of
 
 @core_rewriter(Solve)
 def reuse_decomposition_multiple_solves(fgraph: FunctionGraph, node: Apply) -> Any:
-    """solve(A, b), solve(A, c) -> solutions by the factors of A, computed once: LU, tridiagonal or Cholesky's.
+    """solve(A, b), solve(A, c) -> solutions by the factors of A, computed once: LU, tridiagonal, Cholesky.
 
     So is one solution for a batch of right-hand sides with one A.
     """
@@ -100,9 +100,7 @@ def _reads_lower(op: Solve, is_turned: bool) -> bool:
 
 
 def _readers(fgraph: FunctionGraph, matrix: Variable) -> Iterator[Apply]:
-    """Yield the nodes whose first input is `matrix`, itself, transposed, with axes of length 1 in front, or one
-    of its diagonals.
-    """
+    """Yield the nodes whose first input is `matrix`, as it is, transposed, with new axes, or a diagonal."""
     for node, place in fgraph.clients[matrix]:
         is_form = isinstance(node.op, DimShuffle) and _source(node.outputs[0])[0] is matrix
         if is_form or isinstance(core_of(node), ExtractDiag):

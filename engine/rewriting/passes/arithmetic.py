@@ -252,7 +252,7 @@ def local_div_switch_sink(fgraph: FunctionGraph, node: Apply) -> list[Variable] 
 
 
 def _beside_truth(node: Apply, inputs: Sequence[Variable]) -> list[Variable] | None:
-    """Return where(c, f(a, p), 0) if `inputs` are where(c, a, 0) and a truth value p, and f is that of `node`.
+    """Return where(c, f(a, p), 0) if `inputs` are where(c, a, 0) and a truth value p; f is that of `node`.
 
     a may be of a narrower dtype than the result: no digit is lost beside 0 and 1.
     """

@@ -34,8 +34,10 @@ def _keeps_axes(order: Sequence[Any], shape: Sequence[int | None]) -> bool:
 
 @node_rewriter([Reshape])
 def local_useless_reshape(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
-    """reshape(x) -> x, if the lengths are those of x; -> specify_shape(x), if all are but a constant, which is
-    the only one that fits. A reshape of a vector is such a check itself, and says better what is wrong.
+    """reshape(x) -> x, if the lengths are those of x; -> specify_shape(x), if all but a constant are.
+
+    That constant is the only one that fits. A reshape of a vector is such a check itself, and says better
+    what is wrong.
     """
     x, *lengths = node.inputs
     if tensor_type_of(x).ndim != len(lengths):

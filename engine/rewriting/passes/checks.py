@@ -23,7 +23,7 @@ def local_remove_useless_assert(fgraph: FunctionGraph, node: Apply) -> list[Vari
 
 @node_rewriter([Assert])
 def local_remove_all_assert(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
-    """Assert(x, c) -> x, without knowing that c holds: only where somebody asks for this rewrite by its name."""
+    """Assert(x, c) -> x, without knowing that c holds: only where somebody names this rewrite."""
     return [node.inputs[0]]
 
 

@@ -140,7 +140,7 @@ def local_fill_sink(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None
 def _in_shape(
     result: Variable, output: Variable, templates: Sequence[Variable], asked: Sequence[Variable]
 ) -> Variable:
-    """Return `result` in the shape of `output`, of those `templates` that are needed for it, or `asked` for."""
+    """Return `result` in the shape of `output`, by those `templates` that are needed or `asked` for."""
     for template in templates:
         if template in asked or not broadcasts_alike(result, output):
             result = apply_scalar(scalar.second, template, result)

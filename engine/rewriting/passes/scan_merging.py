@@ -82,7 +82,7 @@ def _steps_of(node: Apply) -> Hashable:
 
 
 def _condition_of(node: Apply) -> Hashable:
-    """Return the graph of the condition and the outer variables that it reads; the node if it reads states."""
+    """Return the graph of the condition and the outer variables it reads; the node if it reads states."""
     op = _scan_of(node)
     inner, outer = op.info.inner_inputs(op.inner_inputs), op.info.outer_inputs(node.inputs)
     pairs = {row: (True, sequence) for row, sequence in zip(inner.rows, outer.sequences, strict=True)}

@@ -118,8 +118,9 @@ def local_sum_of_fill(fgraph: FunctionGraph, node: Apply) -> list[Variable] | No
 
 @node_rewriter([Max, Min])
 def local_extremum_of_fill(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
-    """max(second(a, b)), min(second(a, b)) -> b, if b has length 1 along the axes, and the types say that there
-    are elements.
+    """max(second(a, b)), min(second(a, b)) -> b, if b has length 1 along the axes.
+
+    The types must say that there are elements.
     """
     op, (x,) = node.op, node.inputs
     assert isinstance(op, Reduction)

@@ -14,8 +14,9 @@ from engine.tensor.matching import tensor_type_of
 
 @node_rewriter([Reshape])
 def local_reshape_dimshuffle(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
-    """reshape(dimshuffle(x, "x", 1, 0), s) -> reshape(dimshuffle(x, 1, 0), s); reshape(dimshuffle(x, "x", 0), s)
-    -> reshape(x, s), also if axes of x go that are known to have length 1.
+    """reshape(dimshuffle(x, "x", 1, 0), s) -> reshape(dimshuffle(x, 1, 0), s).
+
+    So reshape(dimshuffle(x, "x", 0), s) is reshape(x, s), also if axes go that are known to have length 1.
     """
     inner = node.inputs[0].owner
     if inner is None or not isinstance(inner.op, DimShuffle):
