@@ -11,6 +11,7 @@ from engine.errors import NullGradientError
 from engine.graph.apply import Apply
 from engine.graph.props import REMEMBERED, ByProps, exact_or_identity, is_of_engine
 from engine.graph.types import Type
+from engine.late_names import names_elsewhere
 
 
 class Op(ByProps):
@@ -184,11 +185,4 @@ def as_type(item: Any) -> Any:
 
 
 if not TYPE_CHECKING:
-
-    def __getattr__(name: str) -> Any:
-        """Return what PyTensor has in its module of this path, and the engine in another."""
-        if name.startswith("__"):  # every import asks for __path__
-            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        from engine.paths import find
-
-        return find(__name__, name)
+    __getattr__ = names_elsewhere(__name__)

@@ -18,6 +18,7 @@ from engine.graph.reference import run_node
 from engine.graph.traversal import toposort, truncated_graph_inputs
 from engine.graph.user_ops import without_context
 from engine.graph.variables import Variable
+from engine.late_names import names_elsewhere
 from engine.tensor.broadcasting import broadcast_lengths, unbroadcast_axes
 from engine.tensor.conversion import as_tensor_variable, pad
 from engine.tensor.creation import alloc
@@ -276,11 +277,4 @@ def _core_of(value: Any, ndim: int) -> Any:
 
 
 if not TYPE_CHECKING:
-
-    def __getattr__(name: str) -> Any:
-        """Return what PyTensor has in its module of this path, and the engine in another."""
-        if name.startswith("__"):  # every import asks for __path__
-            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        from engine.paths import find
-
-        return find(__name__, name)
+    __getattr__ = names_elsewhere(__name__)

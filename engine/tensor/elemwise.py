@@ -17,6 +17,7 @@ from cachegraph.named_tuples import NamedTuple
 from engine.graph.apply import Apply
 from engine.graph.op import Op
 from engine.graph.variables import Constant, Variable
+from engine.late_names import names_elsewhere
 from engine.scalar.arithmetic import Mul, Neg, TrueDiv, add, mul, neg, true_div
 from engine.scalar.comparison import Where, where
 from engine.scalar.complex_numbers import conj, real
@@ -441,11 +442,4 @@ def _is_zero(variable: Variable, beside: Variable) -> bool:
 
 
 if not TYPE_CHECKING:
-
-    def __getattr__(name: str) -> Any:
-        """Return what PyTensor has in its module of this path, and the engine in another."""
-        if name.startswith("__"):  # every import asks for __path__
-            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        from engine.paths import find
-
-        return find(__name__, name)
+    __getattr__ = names_elsewhere(__name__)

@@ -12,6 +12,7 @@ from functools import reduce
 from typing import TYPE_CHECKING
 
 from engine import scalar
+from engine.late_names import names_elsewhere
 from engine.tensor.elemwise import elemwise
 
 if TYPE_CHECKING:
@@ -166,11 +167,4 @@ def _logaddexp_of_two(x: Any, y: Any) -> Any:
 
 
 if not TYPE_CHECKING:
-
-    def __getattr__(name: str) -> Any:
-        """Return what PyTensor has in its module of this path, and the engine in another."""
-        if name.startswith("__"):  # every import asks for __path__
-            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        from engine.paths import find
-
-        return find(__name__, name)
+    __getattr__ = names_elsewhere(__name__)

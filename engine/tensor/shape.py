@@ -13,6 +13,7 @@ from numpy.exceptions import AxisError
 from engine.graph.apply import Apply
 from engine.graph.op import Op
 from engine.graph.variables import Constant, Variable, note_uses
+from engine.late_names import names_elsewhere
 from engine.scalar.arithmetic import add, mul
 from engine.scalar.conversion import second
 from engine.scalar.promotion import INEXACT, INTEGERS, common_dtype
@@ -383,11 +384,4 @@ def expand_dims(x: Any, axis: Any) -> TensorVariable:
 
 
 if not TYPE_CHECKING:
-
-    def __getattr__(name: str) -> Any:
-        """Return what PyTensor has in its module of this path, and the engine in another."""
-        if name.startswith("__"):  # every import asks for __path__
-            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        from engine.paths import find
-
-        return find(__name__, name)
+    __getattr__ = names_elsewhere(__name__)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from engine.graph.apply import Apply
+from engine.late_names import names_elsewhere
 from engine.scalar.conversion import second
 from engine.scalar.promotion import INEXACT, INTEGERS
 from engine.tensor.broadcasting import unbroadcast_axes
@@ -357,11 +358,4 @@ def _summed_to(gradient: Any, y: Any) -> Any:
 
 
 if not TYPE_CHECKING:
-
-    def __getattr__(name: str) -> Any:
-        """Return what PyTensor has in its module of this path, and the engine in another."""
-        if name.startswith("__"):  # every import asks for __path__
-            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        from engine.paths import find
-
-        return find(__name__, name)
+    __getattr__ = names_elsewhere(__name__)

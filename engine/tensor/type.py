@@ -21,6 +21,7 @@ from engine.configdefaults import config, is_compiling
 from engine.errors import Float64Error, MaskedArrayError, NotNumbersError, RangeError, StaticShapeError
 from engine.graph.types import Type
 from engine.graph.variables import Constant
+from engine.late_names import names_elsewhere
 from engine.scalar.promotion import COMPLEX, DTYPES, ROUNDED
 from engine.tensor import variable as tensor_variable
 from engine.tensor.nearly_equal import values_eq_approx
@@ -336,11 +337,4 @@ def _describe(value: Any) -> str:
 
 
 if not TYPE_CHECKING:
-
-    def __getattr__(name: str) -> Any:
-        """Return what PyTensor has in its module of this path, and the engine in another."""
-        if name.startswith("__"):  # every import asks for __path__
-            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        from engine.paths import find
-
-        return find(__name__, name)
+    __getattr__ = names_elsewhere(__name__)
