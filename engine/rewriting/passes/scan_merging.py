@@ -1,18 +1,21 @@
-"""Loops of the same steps that compute numbers element by element become one loop.
+"""Loops of the same steps that compute few numbers element by element become one loop.
 
-One loop counts its steps once, and reads a sequence once that several read. Loops with products of matrices
-stay apart: each is as fast as it can be alone, and two in one are slower.
+The steps of one wait for each other, and run beside those of another; a sequence that several read is read
+once. Loops over long rows, and those with products of matrices, stay apart: each is as fast as it can be
+alone, and two in one are slower (decision 0212).
 """
 
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
+from math import prod
 from typing import Any
 
 from engine.graph import Apply, Constant, FunctionGraph, Variable, ancestors
 from engine.graph.fgraph import FrozenFunctionGraph
 from engine.inner.scan import Scan
 from engine.inner.scan_building import ScanBuilder
+from engine.rewriting.merge import MergeOptimizer
 from engine.rewriting.reachability import (
     ancestor_bitsets,
     greedy_independent_subset,
@@ -20,9 +23,12 @@ from engine.rewriting.reachability import (
 )
 from engine.rewriting.rewriters import GraphRewriter, RewriteReport
 from engine.tensor.elemwise import DimShuffle, Elemwise
+from engine.tensor.matching import tensor_type_of
 
 MOST_NODES = 64
 """Nodes of a merged step. More of them would compete for registers."""
+MOST_ELEMENTS = 64
+"""Elements of a row that a loop computes. Longer rows compete for the nearest memory."""
 MOST_ROUNDS = 8
 """Loops of one length that depend on each other are merged in as many groups at most."""
 
@@ -33,10 +39,12 @@ class ScanMerge(GraphRewriter):
     name = "scan_merge"
 
     def run(self, fgraph: FunctionGraph, report: RewriteReport) -> None:
+        if len(_small_loops(fgraph)) < 2:
+            return
+        MergeOptimizer().run(fgraph, report)  # numbers of steps that are equal are one variable
         found: dict[Hashable, list[Apply]] = {}
-        for node in fgraph.toposort():
-            if isinstance(node.op, Scan) and _is_elementwise(node.op):
-                found.setdefault(_steps_of(node), []).append(node)
+        for node in _small_loops(fgraph):
+            found.setdefault(_steps_of(node), []).append(node)
         groups = [nodes for nodes in found.values() if len(nodes) > 1]
         if not groups:
             return
@@ -51,10 +59,20 @@ class ScanMerge(GraphRewriter):
                 remaining = [node for node in remaining if node not in chosen]
 
 
-def _is_elementwise(op: Scan) -> bool:
+def _small_loops(fgraph: FunctionGraph) -> list[Apply]:
+    return [node for node in fgraph.toposort() if isinstance(node.op, Scan) and _is_small(node.op)]
+
+
+def _is_small(op: Scan) -> bool:
+    """Return True if a step computes few elements, one by one."""
     return all(
         isinstance(node.op, Elemwise | DimShuffle) and not node.op.destroy_map for node in op.fgraph.nodes
-    )
+    ) and all(map(_has_few_elements, op.inner_outputs))
+
+
+def _has_few_elements(row: Variable) -> bool:
+    lengths = tensor_type_of(row).shape
+    return None not in lengths and prod(length or 0 for length in lengths) <= MOST_ELEMENTS
 
 
 def _small(nodes: Sequence[Apply]) -> list[Apply]:

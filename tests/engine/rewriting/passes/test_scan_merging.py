@@ -87,3 +87,17 @@ def test_a_merged_step_has_a_limited_size(rewritten):
     outs = [running(x, factor=float(number)) for number in range(2, 52)]
     graph = rewritten([x, n], outs).check_values(X, 4)
     assert [node.op.info.n_states for node in scans(graph)] == [32, 18]
+
+
+def test_loops_over_what_is_made_of_one_tensor_become_one(rewritten):
+    outs = [pt.sum(rows(lambda row, past: a * past + row, [x * k], [np.float64(0.5)])) for k in (1.0, 2.0)]
+    assert len(scans(rewritten([x, a], outs).check_values(X, 0.3))) == 1
+
+
+@pytest.mark.parametrize(("width", "count"), [(64, 1), (65, 2), (None, 2)])
+def test_loops_over_long_rows_stay_apart(rewritten, width, count):
+    wide = pt.tensor("wide", dtype="float64", shape=(None, width))
+    start = pt.zeros(wide.shape[1])
+    outs = [rows(lambda row, past: a * past + row, [wide * k], [start]) for k in (1.0, 2.0)]
+    graph = rewritten([wide, a], outs).check_values(np.ones((3, width or 5)), 0.3)
+    assert len(scans(graph)) == count
