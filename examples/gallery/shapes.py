@@ -17,10 +17,11 @@ known = pt.specify_shape(x, (2, None))
 static = known.type.shape
 checked = pytensor.function([x], known.sum())
 of_two_rows = checked(np.ones((2, 5)))
+refused = False
 try:
     checked(np.ones((3, 5)))
-except AssertionError as error:
-    refused = type(error).__name__
+except AssertionError:
+    refused = True
 
 flat = x.reshape((-1,))
 lengths = pytensor.function([x], [flat.shape[0], x.size])(np.zeros((4, 5)))
