@@ -105,8 +105,8 @@ _TABLE: dict[str, dict[str, str]] = {
         "solve_of_inv_to_matmul solve_sylvester_of_diag",
         "engine.rewriting.passes.arithmetic": "local_div_switch_sink local_mul_switch_sink",
         "engine.rewriting.passes.axes": "local_alloc_sink_dimshuffle local_dimshuffle_lift "
-        "local_reshape_lift "
-        "local_reshape_to_dimshuffle local_useless_alloc local_useless_reshape local_useless_subtensor",
+        "local_reshape_lift local_reshape_to_dimshuffle local_useless_alloc local_useless_reshape "
+        "local_useless_subtensor",
         "engine.rewriting.passes.batched_products": "local_batched_matmul_to_core_matmul_with_reshape",
         "engine.rewriting.passes.branch_merging": "local_merge_switch_same_cond",
         "engine.rewriting.passes.checks": "local_lift_specify_shape_elemwise "

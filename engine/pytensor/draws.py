@@ -48,27 +48,30 @@ _DRAWN: dict[type, type] = {BernoulliRV: _Bernoulli, CauchyRV: _Cauchy, GumbelRV
 
 def drawing_as_numba(node: Any) -> Any:
     """Return a node that does what `node` does, but draws as the numba mode; `node` if it does so already."""
-    op = _op_drawing_as_numba(node.op)
-    return node if op is node.op else Apply(op, node.inputs, [output.clone() for output in node.outputs])
+    if not _draws_otherwise(node.op):
+        return node
+    op = _with_inner_draws(node.op) if isinstance(node.op, HasInnerFunction) else _drawn(node.op)
+    return Apply(op, node.inputs, [output.clone() for output in node.outputs])
 
 
-def _op_drawing_as_numba(op: Any) -> Any:
+def _draws_otherwise(op: Any) -> bool:
+    """Return True if `op`, or an Op in its graph, is one of those whose `perform` draws other numbers."""
     if isinstance(op, HasInnerFunction):
-        return _with_inner_draws(op)
-    drawn = _DRAWN.get(type(op))
-    if drawn is None:
-        return op
-    found: Any = object.__new__(drawn)
+        return any(_draws_otherwise(node.op) for node in op.fgraph.toposort())
+    return type(op) in _DRAWN
+
+
+def _drawn(op: Any) -> Any:
+    found: Any = object.__new__(_DRAWN[type(op)])
     vars(found).update(vars(op))
     return found
 
 
 def _with_inner_draws(op: Any) -> Any:
-    """Return `op`, or a copy whose inner graph draws as the numba mode."""
-    inner, is_changed = op.fgraph.unfreeze(), False
+    """Return a copy of `op` whose inner graph draws as the numba mode."""
+    inner = op.fgraph.unfreeze()
     for node in inner.toposort():
         found = drawing_as_numba(node)
         if found is not node:
             inner.replace_all(zip(node.outputs, found.outputs, strict=True), import_missing=True)
-            is_changed = True
-    return op.clone_with_inner_graph(inner) if is_changed else op
+    return op.clone_with_inner_graph(inner)

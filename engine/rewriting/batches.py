@@ -21,7 +21,7 @@ from engine.tensor.blockwise import Blockwise
 from engine.tensor.creation import Alloc, alloc
 from engine.tensor.elemwise import Elemwise, cast, dimshuffle
 from engine.tensor.linalg.callback_op import CallbackOp
-from engine.tensor.matching import tensor_type_of
+from engine.tensor.matching import DEEPEST, tensor_type_of
 from engine.tensor.math import mul
 from engine.tensor.products import Dot, dot
 from engine.tensor.reduction import sum as sum_over
@@ -107,9 +107,10 @@ def local_blockwise_alloc(fgraph: FunctionGraph, node: Apply) -> Sequence[Variab
     return [as_typed(found, node.outputs[0])]
 
 
-def _number_in(length: Variable, batch: Sequence[int | None]) -> Any:
-    """Return the number that all elements of `length` are; None if that is not known, or if its shape may not
-    be one that `batch` has along axes of another length than 1.
+def _number_in(length: Variable, batch: Sequence[int | None], steps: int = DEEPEST) -> Any:
+    """Return the number that all elements of `length` are; None if that is not known.
+
+    It is not used, either, if its shape may not be one that `batch` has along axes of another length than 1.
     """
     known = tensor_type_of(length)
     if all(known.broadcastable):
@@ -117,10 +118,11 @@ def _number_in(length: Variable, batch: Sequence[int | None]) -> Any:
     if any(own != 1 and (own is None or own != due) for own, due in zip(known.shape, batch, strict=True)):
         return None
     node = length.owner
-    if node is not None and isinstance(node.op, Elemwise) and isinstance(node.op.scalar_op, Cast):
-        found = _number_in(node.inputs[0], batch)
-        return None if found is None else cast(found, known.dtype)
-    return _number_in(node.inputs[0], batch) if node is not None and isinstance(node.op, Alloc) else None
+    is_cast = node is not None and isinstance(node.op, Elemwise) and isinstance(node.op.scalar_op, Cast)
+    if node is None or not (is_cast or isinstance(node.op, Alloc)) or not steps:
+        return None
+    found = _number_in(node.inputs[0], batch, steps - 1)
+    return None if found is None else cast(found, known.dtype)
 
 
 def without_blockwise(node: Apply) -> Sequence[Variable]:

@@ -11,7 +11,7 @@ from collections.abc import Hashable, Sequence
 from math import prod
 from typing import Any
 
-from engine.graph import Apply, Constant, FunctionGraph, Variable, ancestors
+from engine.graph import Apply, FunctionGraph, Variable, ancestors
 from engine.graph.fgraph import FrozenFunctionGraph
 from engine.inner.scan import Scan
 from engine.inner.scan_building import ScanBuilder
@@ -51,7 +51,7 @@ class ScanMerge(GraphRewriter):
         reached, flags = ancestor_bitsets(fgraph)
         for remaining in groups:
             for _ in range(MOST_ROUNDS):
-                chosen = _small(greedy_independent_subset(reached, flags, remaining))
+                chosen = _within_one_step(greedy_independent_subset(reached, flags, remaining))
                 if len(chosen) > 1:
                     _merge(fgraph, chosen)
                     update_ancestors_after_contraction(reached, flags, chosen)
@@ -75,8 +75,8 @@ def _has_few_elements(row: Variable) -> bool:
     return None not in lengths and prod(length or 0 for length in lengths) <= MOST_ELEMENTS
 
 
-def _small(nodes: Sequence[Apply]) -> list[Apply]:
-    """Return the first of `nodes`, as many as have a small step together, and one at least."""
+def _within_one_step(nodes: Sequence[Apply]) -> list[Apply]:
+    """Return the first of `nodes`, as many as have MOST_NODES in their steps together, and one at least."""
     chosen: list[Apply] = []
     size = 0
     for node in nodes:
@@ -94,9 +94,8 @@ def _scan_of(node: Apply) -> Scan:
 
 def _steps_of(node: Apply) -> Hashable:
     """Return what two loops have in common that do the same steps."""
-    op, n_steps = _scan_of(node), node.inputs[0]
-    number = int(n_steps.data) if isinstance(n_steps, Constant) else n_steps
-    return number, op.truncate_gradient, _condition_of(node) if op.info.is_while else None
+    op = _scan_of(node)
+    return node.inputs[0], op.truncate_gradient, _condition_of(node) if op.info.is_while else None
 
 
 def _condition_of(node: Apply) -> Hashable:

@@ -18,7 +18,7 @@ from engine.rewriting.rewriters import node_rewriter
 from engine.scalar import add, erf, erfc, exp, expm1, log, log1p, mul, neg, sigmoid, sub
 from engine.scalar.promotion import COMPILED_FLOATS
 from engine.tensor.elemwise import DimShuffle, cast, dimshuffle, elemwise
-from engine.tensor.matching import dtype_of, operands_of, scalar_value
+from engine.tensor.matching import DEEPEST, dtype_of, operands_of, scalar_value
 
 
 @node_rewriter([elemwise(op) for op in STABILIZED])
@@ -49,13 +49,13 @@ def local_sum_of_constants(fgraph: FunctionGraph, node: Apply) -> list[Variable]
     return as_output(apply_scalar(add, x, cast(number, dtype_of(x))) if number else x, node)
 
 
-def _shifted(v: Variable) -> tuple[int, Variable, float] | None:
+def _shifted(v: Variable, steps: int = DEEPEST) -> tuple[int, Variable, float] | None:
     """Return (s, x, c) if `v` is s * x + c, for a sign s, a finite number c, and x of the float dtype of `v`.
 
     Its axes may stand in another order, or be new.
     """
     if v.owner is not None and isinstance(v.owner.op, DimShuffle):
-        found = _shifted(v.owner.inputs[0])
+        found = _shifted(v.owner.inputs[0], steps - 1) if steps else None
         return None if found is None else (found[0], dimshuffle(found[1], v.owner.op.new_order), found[2])
     terms, difference = operands_of(v, add), operands_of(v, sub)
     operands = terms or difference

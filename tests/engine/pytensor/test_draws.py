@@ -53,7 +53,7 @@ def drawn_in_a_loop(mode: str) -> list[np.ndarray]:
         final, draws = pytensor.scan(
             inner, sequences=[pt.stack([p, 1 - p])], outputs_info=[following, None], return_updates=False
         )
-        return final[-1] if isinstance(final, list) else final, location + draws.sum()
+        return final, location + draws.sum()
 
     _, draws = pytensor.scan(
         outer, sequences=[pt.linspace(0.1, 0.9, 5)], outputs_info=[rng, None], return_updates=False
