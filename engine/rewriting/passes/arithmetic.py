@@ -22,6 +22,7 @@ from engine import scalar
 from engine.graph import Apply, Constant, FunctionGraph, Variable
 from engine.graph.user_ops import is_user_op
 from engine.rewriting.elementwise_pattern import apply_scalar, scalar_op_of
+from engine.rewriting.replacing import typed
 from engine.rewriting.rewriters import node_rewriter
 from engine.scalar.promotion import FLOATS
 from engine.tensor.elemwise import DimShuffle, Elemwise, cast, dimshuffle, elemwise, split, within
@@ -34,7 +35,7 @@ NEVER_NEGATIVE_ZERO = ("exp", "sqr", "abs", "sigmoid", "softplus")
 def as_output(variable: Variable, node: Apply) -> list[Variable] | None:
     """Return `variable`, cast to the dtype of the output of `node`; None if the types still differ."""
     result = cast(variable, dtype_of(node.outputs[0]))
-    return [result] if node.outputs[0].type.is_super(result.type) else None
+    return typed(node, result)
 
 
 @node_rewriter([elemwise(scalar.add)])
@@ -239,7 +240,7 @@ def local_mul_switch_sink(fgraph: FunctionGraph, node: Apply) -> list[Variable] 
     """where(c, a, 0) * b -> where(c, a * b, 0), of floats, or of a float and a truth value."""
     if not sinks_branches(node):
         return _beside_truth(node, node.inputs) or _beside_truth(node, node.inputs[::-1])
-    return _typed(node, within(*split(node.outputs[0])))
+    return typed(node, within(*split(node.outputs[0])))
 
 
 @node_rewriter([elemwise(scalar.true_div)])
@@ -248,7 +249,7 @@ def local_div_switch_sink(fgraph: FunctionGraph, node: Apply) -> list[Variable] 
     if not sinks_branches(node):
         return _beside_truth(node, node.inputs)
     branches, found = split(node.inputs[0])
-    return _typed(node, within(branches, apply_scalar(scalar.true_div, found, node.inputs[1])))
+    return typed(node, within(branches, apply_scalar(scalar.true_div, found, node.inputs[1])))
 
 
 def _beside_truth(node: Apply, inputs: Sequence[Variable]) -> list[Variable] | None:
@@ -263,7 +264,7 @@ def _beside_truth(node: Apply, inputs: Sequence[Variable]) -> list[Variable] | N
     for place, branch in enumerate(branches):
         if scalar_value(branches[1 - place]) == 0 and dtype_of(branch) in FLOATS:
             branches[place] = apply_scalar(scalar_op_of(node), branch, inputs[1])
-            return _typed(node, apply_scalar(scalar.where, condition, *branches))
+            return typed(node, apply_scalar(scalar.where, condition, *branches))
     return None
 
 
@@ -277,7 +278,3 @@ def sinks_branches(node: Apply) -> bool:
 def _are_floats(node: Apply) -> bool:
     dtype = dtype_of(node.outputs[0])
     return dtype in FLOATS and all(dtype_of(variable) == dtype for variable in node.inputs)
-
-
-def _typed(node: Apply, found: Variable) -> list[Variable] | None:
-    return [found] if node.outputs[0].type.is_super(found.type) else None

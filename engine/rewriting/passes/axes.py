@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from engine.graph import Apply, FunctionGraph, Variable
+from engine.rewriting.replacing import typed
 from engine.rewriting.rewriters import node_rewriter
 from engine.tensor import Alloc, DimShuffle, Elemwise, Reshape, Shape_i, Subtensor, dimshuffle
 from engine.tensor.checks import specify_shape
@@ -22,7 +23,7 @@ def local_dimshuffle_lift(fgraph: FunctionGraph, node: Apply) -> list[Variable] 
     result = dimshuffle(node.inputs[0], op.new_order)
     if result.owner is not None and result.owner.op == op and result.owner.inputs[0] is node.inputs[0]:
         return None
-    return _typed(node, result)
+    return typed(node, result)
 
 
 def _keeps_axes(order: Sequence[Any], shape: Sequence[int | None]) -> bool:
@@ -44,21 +45,17 @@ def local_useless_reshape(fgraph: FunctionGraph, node: Apply) -> list[Variable] 
         return None
     unknown = [axis for axis, length in enumerate(lengths) if not is_length(length, x, axis)]
     if not unknown or (len(unknown) == 1 and scalar_value(lengths[unknown[0]]) == -1):
-        return _typed(node, x)
+        return typed(node, x)
     if len(lengths) == 1 or len(unknown) > 1 or not _has_elements(x, unknown[0]):
         return None
     if (scalar_value(lengths[unknown[0]]) or -1) < 0:
         return None
-    return _typed(node, specify_shape(x, [n if axis in unknown else None for axis, n in enumerate(lengths)]))
+    return typed(node, specify_shape(x, [n if axis in unknown else None for axis, n in enumerate(lengths)]))
 
 
 def _has_elements(x: Variable, axis: int) -> bool:
     """Return True if `x` is known to have a length above 0 along all axes but `axis`."""
     return all(length for place, length in enumerate(tensor_type_of(x).shape) if place != axis)
-
-
-def _typed(node: Apply, result: Any) -> list[Variable] | None:
-    return [result] if node.outputs[0].type.is_super(result.type) else None
 
 
 def is_length(length: Variable, x: Variable, axis: int) -> bool:
@@ -77,7 +74,7 @@ def local_reshape_of_reshape(fgraph: FunctionGraph, node: Apply) -> list[Variabl
     if inner is None or not isinstance(inner.op, Reshape):
         return None
     result = node.op.make_node(inner.inputs[0], *node.inputs[1:]).outputs[0]
-    return _typed(node, result)
+    return typed(node, result)
 
 
 @node_rewriter([Reshape])
@@ -95,7 +92,7 @@ def local_reshape_lift(fgraph: FunctionGraph, node: Apply) -> list[Variable] | N
         return None
     reshaped = node.op.make_node(source.inputs[0], *lengths).outputs[0]
     result = source.op.make_node(reshaped).outputs[0]
-    return _typed(node, result)
+    return typed(node, result)
 
 
 @node_rewriter([Reshape])
@@ -119,7 +116,7 @@ def local_reshape_to_dimshuffle(fgraph: FunctionGraph, node: Apply) -> list[Vari
         return None
     sources: dict[int, int] = {place: axis for axis, place in pairs}
     result = dimshuffle(x, [sources.get(place, "x") for place in range(len(lengths))])
-    return _typed(node, result)
+    return typed(node, result)
 
 
 @node_rewriter([Alloc])
@@ -136,7 +133,7 @@ def local_alloc_sink_dimshuffle(fgraph: FunctionGraph, node: Apply) -> list[Vari
     if count < len(lengths):
         inner = Alloc().make_node(inner, *lengths[count:]).outputs[0]
     result = dimshuffle(inner, ["x"] * count + list(range(len(lengths) - count)))
-    return _typed(node, result)
+    return typed(node, result)
 
 
 @node_rewriter([Alloc])
@@ -147,7 +144,7 @@ def local_useless_alloc(fgraph: FunctionGraph, node: Apply) -> list[Variable] | 
     if any(own == 1 != scalar_value(length) for own, length in zip(known, lengths, strict=True)):
         return None
     due = [None if is_length(length, value, axis) else length for axis, length in enumerate(lengths)]
-    return _typed(node, specify_shape(value, due) if due else value)
+    return typed(node, specify_shape(value, due) if due else value)
 
 
 @node_rewriter([Subtensor])

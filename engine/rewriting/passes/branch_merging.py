@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from engine import scalar
 from engine.graph import Apply, FunctionGraph, Variable
 from engine.rewriting.elementwise_pattern import apply_scalar, scalar_op_of
+from engine.rewriting.replacing import typed
 from engine.rewriting.rewriters import node_rewriter
 from engine.tensor.elemwise import cast, elemwise
 from engine.tensor.matching import dtype_of, operands_of
@@ -32,7 +33,7 @@ def local_merge_switch_same_cond(fgraph: FunctionGraph, node: Apply) -> list[Var
         return None
     branches = [_applied(node, values) for values in (taken, other)]
     found = apply_scalar(scalar.where, condition[0], *branches)
-    return [found] if node.outputs[0].type.is_super(found.type) else None
+    return typed(node, found)
 
 
 def _applied(node: Apply, values: Sequence[Variable]) -> Variable:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from engine.graph import Apply, FunctionGraph, Variable
 from engine.rewriting.passes.axes import is_length
+from engine.rewriting.replacing import typed
 from engine.rewriting.rewriters import node_rewriter
 from engine.tensor import Elemwise
 from engine.tensor.checks import Assert, CheckAndRaise, SpecifyShape
@@ -53,7 +54,7 @@ def local_lift_specify_shape_elemwise(fgraph: FunctionGraph, node: Apply) -> lis
             return None
         inputs[places[0]] = SpecifyShape([axis]).make_node(inputs[places[0]], length).outputs[0]
     result = source.op.make_node(*inputs).outputs[0]
-    return [result] if node.outputs[0].type.is_super(result.type) else None
+    return typed(node, result)
 
 
 @node_rewriter([SpecifyShape])
@@ -69,7 +70,7 @@ def local_lift_specify_shape_inc_subtensor(fgraph: FunctionGraph, node: Apply) -
     x, *others = source.inputs
     checked = node.op.make_node(x, *lengths).outputs[0]
     result = source.op.make_node(checked, *others).outputs[0]
-    return [result] if node.outputs[0].type.is_super(result.type) else None
+    return typed(node, result)
 
 
 @node_rewriter([SpecifyShape])

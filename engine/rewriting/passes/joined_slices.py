@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from engine.graph import Apply, FunctionGraph, Variable
+from engine.rewriting.replacing import typed
 from engine.rewriting.rewriters import node_rewriter
 from engine.tensor import Subtensor
 from engine.tensor.index_entries import INTEGER, index_of
@@ -31,7 +32,7 @@ def local_join_subtensors(fgraph: FunctionGraph, node: Apply) -> list[Variable] 
     if len(joined) == len(node.inputs):
         return None
     result = joined[0] if len(joined) == 1 else node.op.make_node(*joined).outputs[0]
-    return [result] if node.outputs[0].type.is_super(result.type) else None
+    return typed(node, result)
 
 
 def _part(variable: Variable) -> Part:

@@ -12,6 +12,7 @@ from typing import Any
 
 from engine import scalar
 from engine.graph import Apply, FunctionGraph, Variable
+from engine.rewriting.replacing import typed
 from engine.rewriting.rewriters import node_rewriter
 from engine.tensor.checks import specify_shape
 from engine.tensor.elemwise import Elemwise, cast, dimshuffle, elemwise
@@ -67,7 +68,7 @@ def local_join_make_vector(fgraph: FunctionGraph, node: Apply) -> list[Variable]
     if len(joined) == len(node.inputs):
         return None
     result = joined[0] if len(joined) == 1 else node.op.make_node(*joined).outputs[0]
-    return [result] if node.outputs[0].type.is_super(result.type) else None
+    return typed(node, result)
 
 
 def _is_made_vector(variable: Variable) -> bool:
@@ -95,7 +96,7 @@ def local_reduce_join(fgraph: FunctionGraph, node: Apply) -> list[Variable] | No
     if len({(dtype_of(term), tensor_type_of(term).broadcastable) for term in terms}) != 1:
         return None
     result = reduce(_FOLDS[type(op)], terms)
-    return [result] if node.outputs[0].type.is_super(result.type) else None
+    return typed(node, result)
 
 
 def _terms(fgraph: FunctionGraph, op: Any, x: Variable) -> list[Any]:

@@ -23,6 +23,7 @@ from engine.rewriting.index_facts import (
     only_user,
     selects_no_more,
 )
+from engine.rewriting.replacing import typed
 from engine.rewriting.rewriters import node_rewriter
 from engine.scalar.conversion import second
 from engine.tensor import AdvancedSubtensor, Alloc, DimShuffle, Elemwise, MakeVector, Subtensor, dimshuffle
@@ -46,10 +47,6 @@ def basic_indices(node: Apply) -> list[Index]:
     found = indices_of(node.inputs[0], node.op.entries, node.inputs[1:])
     assert found is not None
     return found
-
-
-def _typed(node: Apply, result: Any) -> list[Variable] | None:
-    return [result] if node.outputs[0].type.is_super(result.type) else None
 
 
 def _is_first(index: Index) -> bool:
@@ -77,7 +74,7 @@ def local_subtensor_of_batch_dims(fgraph: FunctionGraph, node: Apply) -> list[Va
     if None in [index for _, index in operands]:
         return None
     parts = [indexed(v, chosen) for v, chosen in operands if chosen is not None]
-    return _typed(node, source.op.make_node(*parts).outputs[0])
+    return typed(node, source.op.make_node(*parts).outputs[0])
 
 
 def _operand_part(
@@ -125,7 +122,7 @@ def local_subtensor_remove_broadcastable_index(fgraph: FunctionGraph, node: Appl
         return None
     part = indexed(x, [WHOLE if axis in ones else index for axis, index in enumerate(indices)])
     rest = [axis for axis, (entry, _) in enumerate(indices) if axis in ones or entry != INTEGER]
-    return _typed(node, dimshuffle(part, [place for place, axis in enumerate(rest) if axis not in ones]))
+    return typed(node, dimshuffle(part, [place for place, axis in enumerate(rest) if axis not in ones]))
 
 
 @node_rewriter([Subtensor])
@@ -144,7 +141,7 @@ def local_subtensor_of_reduce(fgraph: FunctionGraph, node: Apply) -> list[Variab
         return None
     op: Any = type(source.op)
     new = op(**(source.op.props_dict() | {"axis": tuple([_moved(axis, indices) for axis in axes])}))
-    return _typed(node, new.make_node(part).outputs[0])
+    return typed(node, new.make_node(part).outputs[0])
 
 
 def _moved(axis: int, indices: Sequence[Index]) -> int:
@@ -175,7 +172,7 @@ def local_subtensor_of_softmax(fgraph: FunctionGraph, node: Apply) -> list[Varia
     if part is source.inputs[0]:
         return None
     new = type(source.op)(tuple([_moved(axis, inside) for axis in axes])).make_node(part).outputs[0]
-    return _typed(node, indexed(new, outside))
+    return typed(node, indexed(new, outside))
 
 
 @node_rewriter([Subtensor])
@@ -191,7 +188,7 @@ def local_subtensor_of_join(fgraph: FunctionGraph, node: Apply) -> list[Variable
     if not changed or any(len(lengths[a]) > 1 or None in lengths[a] for a in changed):
         return None
     parts = [indexed(v, inside) for v in source.inputs]
-    return _typed(node, indexed(Join(_moved(axis, inside)).make_node(*parts).outputs[0], outside))
+    return typed(node, indexed(Join(_moved(axis, inside)).make_node(*parts).outputs[0], outside))
 
 
 @node_rewriter([Subtensor])
@@ -210,7 +207,7 @@ def local_subtensor_of_dimshuffle(fgraph: FunctionGraph, node: Apply) -> list[Va
             return None
         kept += [] if index[0] == INTEGER else [place]
     new_order = [place if isinstance(place, str) else _moved(place, inside) for place in kept]
-    return _typed(node, dimshuffle(indexed(x, inside), new_order))
+    return typed(node, dimshuffle(indexed(x, inside), new_order))
 
 
 @node_rewriter([Subtensor])
@@ -238,8 +235,8 @@ def local_subtensor_of_alloc(fgraph: FunctionGraph, node: Apply) -> list[Variabl
     part = indexed(value, inside)
     shape = tensor_type_of(node.outputs[0]).shape
     if part.type.shape == shape and None not in shape:
-        return _typed(node, part)
-    return _typed(node, Alloc().make_node(part, *kept).outputs[0])
+        return typed(node, part)
+    return typed(node, Alloc().make_node(part, *kept).outputs[0])
 
 
 def _is_there(index: Index, length: int | None, selected: int | None) -> bool:
@@ -268,7 +265,7 @@ def local_subtensor_of_dot(fgraph: FunctionGraph, node: Apply) -> list[Variable]
     right = indexed(y, [WHOLE, *indices[n_rows:]])
     if left is x and right is y:
         return None
-    return _typed(node, source.op.make_node(left, right).outputs[0])
+    return typed(node, source.op.make_node(left, right).outputs[0])
 
 
 @node_rewriter([Subtensor, AdvancedSubtensor])
@@ -281,7 +278,7 @@ def local_parts_of_make_vector(fgraph: FunctionGraph, node: Apply) -> list[Varia
     if places is None:
         return None
     found = vector.owner.op.make_node(*[vector.owner.inputs[place] for place in places]).outputs[0]
-    return _typed(node, found)
+    return typed(node, found)
 
 
 def _places(node: Apply, numbers: Sequence[Variable], length: int) -> list[int] | None:

@@ -24,6 +24,7 @@ from engine.rewriting.index_facts import (
     place_of_arrays,
     selects_no_more,
 )
+from engine.rewriting.replacing import typed
 from engine.rewriting.rewriters import node_rewriter
 from engine.tensor import AdvancedSubtensor, Alloc, DimShuffle, Subtensor, dimshuffle, shape_i
 from engine.tensor.elemwise import cast
@@ -33,10 +34,6 @@ from engine.tensor.math import mul
 from engine.tensor.products import Dot
 from engine.tensor.reduction import sum as sum_over
 from engine.tensor.type import is_data
-
-
-def _typed(node: Apply, result: Any) -> list[Variable] | None:
-    return [result] if node.outputs[0].type.is_super(result.type) else None
 
 
 def _selected_by(node: Apply) -> list[Index] | None:
@@ -68,7 +65,7 @@ def local_selection_of_one(fgraph: FunctionGraph, node: Apply) -> list[Variable]
     part = indexed(x, [WHOLE if place == axis else index for place, index in enumerate(indices)])
     lengths: list[Any] = [shape_i(part, place) for place in range(tensor_type_of(part).ndim)]
     lengths[place_of_arrays(indices)] = joint_shape(indices)[0]
-    return _typed(node, Alloc().make_node(part, *lengths).outputs[0])
+    return typed(node, Alloc().make_node(part, *lengths).outputs[0])
 
 
 @node_rewriter([AdvancedSubtensor])
@@ -85,7 +82,7 @@ def local_selection_of_expand_dims(fgraph: FunctionGraph, node: Apply) -> list[V
         return None
     inside = [None if axis in new else index for axis, index in enumerate(indices)]
     part = indexed(x, [index for index in inside if index is not None])
-    return _typed(node, _with_axes(part, inside, indices, len(joint_shape(indices))))
+    return typed(node, _with_axes(part, inside, indices, len(joint_shape(indices))))
 
 
 @node_rewriter([AdvancedSubtensor])
@@ -112,8 +109,8 @@ def local_selection_of_alloc(fgraph: FunctionGraph, node: Apply) -> list[Variabl
     if None in shape:
         return None
     if tensor_type_of(part).shape == static and None not in static:
-        return _typed(node, part)
-    return _typed(node, Alloc().make_node(part, *shape).outputs[0])
+        return typed(node, part)
+    return typed(node, Alloc().make_node(part, *shape).outputs[0])
 
 
 def _is_checked(index: Index, length: int | None) -> bool:
@@ -178,14 +175,14 @@ def local_advanced_subtensor_of_dot(fgraph: FunctionGraph, node: Apply) -> list[
     x, y = source.inputs
     rows, columns = indices
     if rows == WHOLE or columns == WHOLE:
-        return _typed(
+        return typed(
             node, source.op.make_node(indexed(x, [rows, WHOLE]), indexed(y, [WHOLE, columns])).outputs[0]
         )
     if len(arrays_in(indices)) != 2:
         return None
     left, right = indexed(x, [rows, WHOLE]), indexed(dimshuffle(y, (1, 0)), [columns, WHOLE])
     total = sum_over(mul(left, right), axis=-1)
-    return _typed(node, cast(total, dtype_of(node.outputs[0])))
+    return typed(node, cast(total, dtype_of(node.outputs[0])))
 
 
 @node_rewriter([Subtensor])
@@ -205,7 +202,7 @@ def local_subtensor_of_adv_subtensor(fgraph: FunctionGraph, node: Apply) -> list
         return None
     part = indexed(source.inputs[0], [*outside[:first], *[WHOLE] * (len(inside) - first)])
     kept = [index for index in outside[:first] if index[0] != INTEGER]
-    return _typed(node, indexed(part, [*[WHOLE] * len(kept), *inside[first:]]))
+    return typed(node, indexed(part, [*[WHOLE] * len(kept), *inside[first:]]))
 
 
 LIFTED_SELECTIONS = (

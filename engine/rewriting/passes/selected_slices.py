@@ -12,6 +12,7 @@ import numpy as np
 from engine.graph import Apply, Constant, FunctionGraph, Variable
 from engine.inner.diagonals import diagonal
 from engine.rewriting.index_facts import WHOLE, Index, indexed, indices_of, integers_in, range_of
+from engine.rewriting.replacing import typed
 from engine.rewriting.rewriters import node_rewriter
 from engine.tensor import AdvancedSubtensor
 from engine.tensor.conversion import number
@@ -34,7 +35,7 @@ def local_adv_idx_to_slice(fgraph: FunctionGraph, node: Apply) -> list[Variable]
         return None
     indices[axis] = _as_slice(places, length)
     result = indexed(x, indices)
-    return [result] if node.outputs[0].type.is_super(result.type) else None
+    return typed(node, result)
 
 
 def _places(index: Any) -> range | None:
@@ -93,7 +94,7 @@ def local_adv_idx_to_diagonal(fgraph: FunctionGraph, node: Apply) -> list[Variab
     ):
         return None
     result = diagonal(x, offset, ndim - 2, ndim - 1)
-    return [result] if node.outputs[0].type.is_super(result.type) else None
+    return typed(node, result)
 
 
 def _rows_of_diagonal(offset: int, lengths: Any) -> range:

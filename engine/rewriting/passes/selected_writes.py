@@ -13,15 +13,11 @@ from engine import scalar
 from engine.graph import Apply, FunctionGraph, Variable
 from engine.rewriting.elementwise_pattern import apply_scalar
 from engine.rewriting.index_facts import are_distinct, are_equal
+from engine.rewriting.replacing import typed_alike
 from engine.rewriting.rewriters import node_rewriter
 from engine.tensor import AdvancedIncSubtensor, AdvancedSubtensor, DimShuffle
 from engine.tensor.index_entries import parts_of
 from engine.tensor.matching import operands_of, tensor_type_of
-
-
-def _typed(node: Apply, result: Variable) -> list[Variable] | None:
-    alike = tensor_type_of(result).broadcastable == tensor_type_of(node.outputs[0]).broadcastable
-    return [result] if alike and node.outputs[0].type.is_super(result.type) else None
 
 
 def _selects_each_once(fgraph: FunctionGraph, x: Variable, op: Any, numbers: Sequence[Variable]) -> bool:
@@ -42,7 +38,7 @@ def selection_of_increment(fgraph: FunctionGraph, node: Apply) -> list[Variable]
         return None
     if not _selects_each_once(fgraph, x, op, numbers):
         return None
-    return _typed(node, apply_scalar(scalar.add, op.make_node(x, *numbers).outputs[0], y))
+    return typed_alike(node, apply_scalar(scalar.add, op.make_node(x, *numbers).outputs[0], y))
 
 
 def increment_of_selection(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
@@ -61,7 +57,7 @@ def increment_of_selection(fgraph: FunctionGraph, node: Apply) -> list[Variable]
     if not _selects_each_once(fgraph, x, op, numbers):
         return None
     new = AdvancedIncSubtensor(op.entries, set_instead_of_inc=True)
-    return _typed(node, new.make_node(x, _sum(a, b), *numbers).outputs[0])
+    return typed_alike(node, new.make_node(x, _sum(a, b), *numbers).outputs[0])
 
 
 def _sum(a: Variable, b: Variable) -> Variable:
@@ -89,5 +85,5 @@ def local_set_to_inc_subtensor(fgraph: FunctionGraph, node: Apply) -> list[Varia
             continue
         if tensor_type_of(other).broadcastable != tensor_type_of(part).broadcastable:
             continue
-        return _typed(node, AdvancedIncSubtensor(op.entries).make_node(x, other, *numbers).outputs[0])
+        return typed_alike(node, AdvancedIncSubtensor(op.entries).make_node(x, other, *numbers).outputs[0])
     return None

@@ -11,6 +11,7 @@ from engine.inner.scan import Scan
 from engine.rewriting.elementwise_pattern import apply_scalar
 from engine.rewriting.index_facts import are_equal
 from engine.rewriting.passes.selected_writes import selection_of_increment
+from engine.rewriting.replacing import typed
 from engine.rewriting.rewriters import node_rewriter
 from engine.tensor import AdvancedSubtensor, Alloc, IncSubtensor, Subtensor
 from engine.tensor.index_entries import INTEGER
@@ -26,7 +27,7 @@ def local_reverse_twice(fgraph: FunctionGraph, node: Apply) -> list[Variable] | 
     if before is None or not (_reverses(node) and _reverses(before)):
         return None
     x = before.inputs[0]
-    return [x] if node.outputs[0].type.is_super(x.type) else None
+    return typed(node, x)
 
 
 def _reverses(node: Apply) -> bool:
@@ -52,7 +53,7 @@ def local_read_of_write_same_indices(fgraph: FunctionGraph, node: Apply) -> list
     if before.op.entries == node.op.entries and are_equal(changed, numbers):
         if not (before.op.set_instead_of_inc or _is_zeros(x)):
             part = node.op.make_node(x, *numbers).outputs[0]
-            return _typed(node, apply_scalar(scalar.add, part, y))
+            return typed(node, apply_scalar(scalar.add, part, y))
         if tensor_type_of(y).broadcastable != tensor_type_of(output).broadcastable:
             y = apply_scalar(scalar.second, node.op.make_node(x, *numbers).outputs[0], y)
         return [y] if output.type.is_super(y.type) else None
@@ -61,10 +62,6 @@ def local_read_of_write_same_indices(fgraph: FunctionGraph, node: Apply) -> list
         if stop is not None and start is not None and 0 <= stop <= start:
             return [node.op.make_node(x, *numbers).outputs[0]]
     return None
-
-
-def _typed(node: Apply, found: Variable) -> list[Variable] | None:
-    return [found] if node.outputs[0].type.is_super(found.type) else None
 
 
 def _is_zeros(x: Variable) -> bool:
@@ -89,7 +86,7 @@ def local_subtensor_of_fill(fgraph: FunctionGraph, node: Apply) -> list[Variable
         return None
     part = node.op.make_node(template, *node.inputs[1:]).outputs[0]
     result = apply_scalar(scalar.second, part, value)
-    return [result] if node.outputs[0].type.is_super(result.type) else None
+    return typed(node, result)
 
 
 @node_rewriter([Subtensor])
@@ -111,4 +108,4 @@ def local_initial_rows(fgraph: FunctionGraph, node: Apply) -> list[Variable] | N
     result = node.op.make_node(initial, *node.inputs[1:]).outputs[0]
     if entries == (":b",) and number == given:
         result = initial
-    return [result] if node.outputs[0].type.is_super(result.type) else None
+    return typed(node, result)

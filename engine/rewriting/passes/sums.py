@@ -12,6 +12,7 @@ from engine import scalar
 from engine.graph import Apply, FunctionGraph, Variable
 from engine.rewriting.elementwise_pattern import apply_scalar
 from engine.rewriting.passes.casts import HOLDS_EXACTLY
+from engine.rewriting.replacing import typed
 from engine.rewriting.rewriters import node_rewriter
 from engine.scalar.promotion import FLOATS
 from engine.tensor import Sum, cast, dimshuffle
@@ -131,4 +132,4 @@ def local_extremum_of_fill(fgraph: FunctionGraph, node: Apply) -> list[Variable]
         return None
     kept = [axis for axis in range(tensor_type_of(x).ndim) if axis not in op.axis]
     result = dimshuffle(value, kept)
-    return [result] if node.outputs[0].type.is_super(result.type) else None
+    return typed(node, result)

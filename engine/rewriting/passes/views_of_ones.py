@@ -5,6 +5,7 @@ from __future__ import annotations
 from engine.graph import Apply, FunctionGraph, Variable
 from engine.rewriting.index_facts import WHOLE, indexed
 from engine.rewriting.passes.lifted_parts import basic_indices
+from engine.rewriting.replacing import typed
 from engine.rewriting.rewriters import node_rewriter
 from engine.tensor import DimShuffle, Reshape, Subtensor, dimshuffle
 from engine.tensor.conversion import number
@@ -27,7 +28,7 @@ def local_reshape_dimshuffle(fgraph: FunctionGraph, node: Apply) -> list[Variabl
     elif not inner.op.augment:
         return None
     result = node.op.make_node(dimshuffle(x, order), *node.inputs[1:]).outputs[0]
-    return [result] if node.outputs[0].type.is_super(result.type) else None
+    return typed(node, result)
 
 
 @node_rewriter([DimShuffle])
@@ -53,4 +54,4 @@ def local_dimshuffle_subtensor(fgraph: FunctionGraph, node: Apply) -> list[Varia
         return None
     first = (INTEGER, (number(0, "int64"),))
     result = indexed(x, [first if axis in ones else index for axis, index in enumerate(indices)])
-    return [result] if node.outputs[0].type.is_super(result.type) else None
+    return typed(node, result)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from engine.graph import Apply, FunctionGraph, Variable
+from engine.rewriting.replacing import typed
 from engine.rewriting.rewriters import node_rewriter
 from engine.tensor import IncSubtensor, Shape_i, Subtensor
 from engine.tensor.index_entries import INTEGER, Entry, parts_of, slice_entry
@@ -28,7 +29,7 @@ def local_useless_slice(fgraph: FunctionGraph, node: Apply) -> list[Variable] | 
         return None
     new = Subtensor(entries) if n_tensors == 1 else IncSubtensor(entries, op.inplace, op.set_instead_of_inc)
     result = new.make_node(*tensors, *kept).outputs[0]
-    return [result] if node.outputs[0].type.is_super(result.type) else None
+    return typed(node, result)
 
 
 def _needed(x: Variable, axis: int, bounds: Sequence[Variable | None]) -> list[Variable | None]:

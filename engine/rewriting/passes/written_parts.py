@@ -16,11 +16,12 @@ from engine.graph import Apply, Constant, FunctionGraph, Variable
 from engine.rewriting.elementwise_pattern import apply_scalar
 from engine.rewriting.index_facts import are_equal
 from engine.rewriting.passes.selected_writes import increment_of_selection
+from engine.rewriting.replacing import typed_alike
 from engine.rewriting.rewriters import node_rewriter
 from engine.scalar.promotion import FLOATS
 from engine.tensor import AdvancedIncSubtensor, Alloc, DimShuffle, IncSubtensor, Subtensor
 from engine.tensor.index_entries import FULL
-from engine.tensor.matching import dtype_of, operands_of, scalar_value, tensor_type_of
+from engine.tensor.matching import dtype_of, operands_of, scalar_value
 from engine.tensor.type import is_data
 
 
@@ -43,7 +44,7 @@ def local_write_of_write_same_indices(fgraph: FunctionGraph, node: Apply) -> lis
         return None
     written = b if op.set_instead_of_inc else apply_scalar(scalar.add, a, b)
     new = IncSubtensor(op.entries, set_instead_of_inc=True).make_node(x, written, *node.inputs[2:])
-    return _typed(node, new.outputs[0])
+    return typed_alike(node, new.outputs[0])
 
 
 @node_rewriter([IncSubtensor])
@@ -56,7 +57,7 @@ def local_useless_inc_subtensor(fgraph: FunctionGraph, node: Apply) -> list[Vari
     if any(scalar_value(step) != -1 for step in numbers):
         return None
     part = Subtensor(op.entries).make_node(y, *numbers).outputs[0] if op.entries else y
-    return _typed(node, apply_scalar(scalar.second if op.set_instead_of_inc else scalar.add, x, part))
+    return typed_alike(node, apply_scalar(scalar.second if op.set_instead_of_inc else scalar.add, x, part))
 
 
 @node_rewriter([IncSubtensor, AdvancedIncSubtensor])
@@ -85,8 +86,3 @@ def _number_in(variable: Variable) -> Any:
     first = variable.data.flat[0]
     is_one = not np.iscomplexobj(first) and variable.data.tobytes() == first.tobytes() * variable.data.size
     return first.item() if is_one else None
-
-
-def _typed(node: Apply, result: Variable) -> list[Variable] | None:
-    alike = tensor_type_of(result).broadcastable == tensor_type_of(node.outputs[0]).broadcastable
-    return [result] if alike and node.outputs[0].type.is_super(result.type) else None
