@@ -30,7 +30,7 @@ from engine.random.states import custom_rng_deepcopy, drawn
 from engine.random.type import RandomGeneratorType, as_rng, random_generator_type
 from engine.tensor.conversion import as_tensor_variable, number
 from engine.tensor.none_type import NoneConst, NoneTypeT
-from engine.tensor.shape import lengths_of, shape_i
+from engine.tensor.shape import elements_of, lengths_of, shape_i
 from engine.tensor.type import check_dtype, tensor_type
 
 
@@ -164,7 +164,7 @@ class RandomVariable(RNGConsumerOp):
         if not isinstance(size.type, NoneTypeT) and size is node.inputs[1]:
             batch = batch_lengths(params, self.ndims_params)
             count = max(len(batch) - self.batch_ndim(node), 0)
-            size = as_vector([*batch[:count], *lengths_of(size)])
+            size = as_vector([*batch[:count], *elements_of(size)])
         return self.make_node(rng, size, *params).outputs
 
     def _supp_shape_from_params(self, dist_params: Sequence[Any], param_shapes: Any = None) -> Sequence[Any]:
@@ -197,7 +197,7 @@ class RandomVariable(RNGConsumerOp):
         support = tuple(self._supp_shape_from_params(dist_params, param_shapes)) if self.ndim_supp else ()
         if isinstance(size.type, NoneTypeT):
             return (*batch_lengths(dist_params, self.ndims_params, param_shapes), *lengths_of(support))
-        lengths = lengths_of(size) if size.type.shape[0] else []
+        lengths = elements_of(size) if size.type.shape[0] else []
         for position, (param, ndim) in enumerate(zip(dist_params, self.ndims_params, strict=False)):
             batch = param.type.ndim - ndim
             if batch > len(lengths):

@@ -21,7 +21,7 @@ from engine.tensor.elemwise import apply_elemwise, cast
 from engine.tensor.math import abs as absolute
 from engine.tensor.math import add, and_, ceil, eq, fill, gt, lt, maximum, mul, neq, sub, switch, true_div
 from engine.tensor.reduction import sum as sum_over
-from engine.tensor.shape import lengths_of, shape_i
+from engine.tensor.shape import known_length, lengths_of, shape_i
 from engine.tensor.type import check_dtype, tensor_type
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ class Alloc(Op):
         if value.type.ndim > len(variables):
             raise ValueError(f"Filling {len(variables)} dimensions with {value.type}: it has more")
         value = pad(value, len(variables))
-        known = [int(v.data) if isinstance(v, Constant) else None for v in variables]
+        known = [known_length(length) for length in variables]
         shape = [
             static if static not in (1, None) and due is None else due
             for static, due in zip(value.type.shape, known, strict=True)

@@ -119,7 +119,7 @@ class Reshape(Op):
         variables = self._lengths(lengths)
         if len(variables) != self.ndim:
             raise ValueError(f"Reshaping {x} to {self.ndim} dimensions: {len(variables)} lengths were given")
-        shape = _static_shape(x.type, tuple([_known(variable) for variable in variables]))
+        shape = _static_shape(x.type, tuple([known_length(variable) for variable in variables]))
         return Apply(self, [x, *variables], [tensor_type(x.type.dtype, shape).make_variable()])
 
     def _lengths(self, given: Sequence[Any]) -> list[Any]:
@@ -173,6 +173,7 @@ def _as_length(length: Any) -> Any:
 def lengths_of(shape: Any) -> list[Any]:
     """Return the int64 lengths in `shape`: a length, a tuple of lengths, or a vector of known length.
 
+    Those of a vector are read from it, so that a graph in which the vector is replaced has other lengths.
     Raises TypeError for anything but integers, and for a vector of unknown length.
     """
     if isinstance(shape, tuple | list | range):
@@ -191,9 +192,28 @@ def lengths_of(shape: Any) -> list[Any]:
         )
     if isinstance(vector, Constant):
         return [number(int(length), "int64") for length in vector.data]
-    if vector.owner is not None and isinstance(vector.owner.op, MakeVector):
-        return list(vector.owner.inputs)
     return [as_position(vector[position]) for position in range(vector.type.shape[0])]
+
+
+def elements_of(vector: Variable) -> list[Any]:
+    """Return the int64 lengths in `vector`, as `lengths_of` does; what a vector was made of is not read from it."""
+    if vector.owner is not None and isinstance(vector.owner.op, MakeVector):
+        return [as_position(element) for element in vector.owner.inputs]
+    return lengths_of(vector)
+
+
+def known_length(length: Variable) -> int | None:
+    """Return the number that a length is: a constant, or one that a vector was made of; None if it is neither."""
+    if isinstance(length, Constant):
+        return int(length.data)
+    node = length.owner
+    if node is None or not isinstance(node.op, Subtensor) or node.op.entries != (INTEGER,):
+        return None
+    maker, position = node.inputs[0].owner, node.inputs[1]
+    if maker is None or not isinstance(maker.op, MakeVector) or not isinstance(position, Constant):
+        return None
+    element = maker.inputs[int(position.data)]
+    return int(element.data) if isinstance(element, Constant) else None
 
 
 def is_length(variable: Variable) -> bool:
@@ -213,10 +233,6 @@ def is_length(variable: Variable) -> bool:
         elif node is None or not isinstance(node.op, Shape_i):
             return False
     return not waiting
-
-
-def _known(variable: Variable) -> int | None:
-    return int(variable.data) if isinstance(variable, Constant) else None
 
 
 def _check_size(found: tuple[int, ...], shape: tuple[int, ...]) -> tuple[int, ...]:

@@ -23,7 +23,7 @@ from engine.inner.folding import constant_of
 from engine.pytensor.representation import Untranslatable, known
 from engine.pytensor.scope import Rule, Scope
 from engine.tensor.conversion import number
-from engine.tensor.shape import lengths_of, size_over
+from engine.tensor.shape import elements_of, size_over
 
 
 def elements(scope: Scope, vector: Any, count: int, what: str) -> list[Any]:
@@ -34,7 +34,7 @@ def elements(scope: Scope, vector: Any, count: int, what: str) -> list[Any]:
         return [pt.cast(vector[position], "int64") for position in range(count)]
     if vector.type.shape[0] != count:
         raise Untranslatable(f"{what} has {vector.type.shape[0]} elements, not {count}")
-    return lengths_of(vector)
+    return elements_of(vector)
 
 
 def _shape(scope: Scope, node: Any, x: Any) -> Any:

@@ -20,7 +20,7 @@ from engine.tensor.index_shapes import indexed_result_shape
 from engine.tensor.masks import is_mask, nonzero
 from engine.tensor.none_type import NoneConst, NoneTypeT
 from engine.tensor.rearranging import broadcast_to
-from engine.tensor.shape import lengths_of, shape_i
+from engine.tensor.shape import elements_of, shape_i
 
 WHOLE = slice(None)
 
@@ -33,7 +33,7 @@ def local_rv_size_lift(fgraph: FunctionGraph, node: Apply) -> list[Variable] | N
     rng, size, *params = node.inputs
     if isinstance(size.type, NoneTypeT):
         return None
-    lengths = lengths_of(size)
+    lengths = elements_of(size)
     repeated = [
         broadcast_to(param, [*lengths, *[shape_i(param, axis - ndim) for axis in range(ndim)]])
         for param, ndim in zip(broadcast_params(params, op.ndims_params), op.ndims_params, strict=True)
@@ -58,7 +58,7 @@ def local_dimshuffle_rv_lift(fgraph: FunctionGraph, node: Apply) -> dict[Variabl
         return None  # the axes of one draw would move, or an axis would be dropped
     rng, size, *params = draw.inputs
     if not isinstance(size.type, NoneTypeT):
-        lengths = lengths_of(size)
+        lengths = elements_of(size)
         size = as_vector([number(1, "int64") if axis == "x" else lengths[axis] for axis in axes])
     moved = [
         dimshuffle(param, [*axes, *range(batch, batch + core)])
@@ -84,7 +84,7 @@ def local_subtensor_rv_lift(fgraph: FunctionGraph, node: Apply) -> dict[Variable
     rng, size, *params = draw.inputs
     drawn = draw.outputs[1].type
     if not isinstance(size.type, NoneTypeT):
-        lengths = indexed_result_shape(lengths_of(size), index)
+        lengths = indexed_result_shape(elements_of(size), index)
         size = as_vector(lengths)
     parts = [_part(param, index, drawn.broadcastable) for param in params]
     return _redrawn(draw, node, draw.op.make_node(rng, size, *parts))

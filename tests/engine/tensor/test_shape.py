@@ -55,6 +55,21 @@ def test_lengths_may_be_variables():
     assert found[0].shape == (2, 3)
 
 
+@pytest.mark.parametrize("filled", [pt.zeros, lambda shape: pt.reshape(pt.arange(12), shape)])
+def test_a_vector_of_lengths_can_be_replaced(filled, kernels_once):
+    n, due = pt.lscalar("n"), pt.lvector("due")
+    for shape in (pt.as_tensor((n, 4)), pt.as_tensor((n, n)), pt.dmatrix("x").shape):
+        found = filled(shape)
+        f = engine.function([due], found, givens={shape: due[:2]})
+        assert f([3, 4]).shape == (3, 4)
+
+
+def test_a_constant_in_a_vector_of_lengths_is_static():
+    n = pt.lscalar("n")
+    shape = pt.as_tensor((n, 4))
+    assert pt.zeros(shape).type.shape == pt.reshape(pt.dvector(), shape).type.shape == (None, 4)
+
+
 def test_a_static_source_gives_a_static_result():
     x = pt.tensor("x", "float64", (2, 6))
     assert pt.reshape(x, (3, -1)).type.shape == (3, 4)
