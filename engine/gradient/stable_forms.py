@@ -29,11 +29,11 @@ from engine.gradient.stable_products import (
     exponential_share,
     over_erfc,
     reciprocal_of_sigmoid,
+    without_exponential,
 )
 from engine.gradient.written_forms import (
     argument,
     base_and_exponent,
-    exponent_of,
     floats,
     is_number,
     one_plus_exp,
@@ -47,9 +47,9 @@ from engine.scalar import arithmetic, exponential
 from engine.scalar.op import ScalarOp
 from engine.scalar.promotion import COMPILED_FLOATS
 from engine.tensor.elemwise import Elemwise, cast
-from engine.tensor.matching import dtype_of, is_alike, scalar_value
+from engine.tensor.matching import dtype_of, scalar_value
 from engine.tensor.math import abs as absolute
-from engine.tensor.math import exp, mul, sigmoid, sign, switch
+from engine.tensor.math import exp, mul, sigmoid, sign, switch, true_div
 
 
 def stable_form(node: Apply) -> Any:
@@ -116,7 +116,7 @@ def _argument(v: Variable) -> Variable:
 
 def _quotient(v: Variable) -> Any:
     """Return the form of 1 / (1 / x), c / (1 + exp(x)),
-    c * exp(x) / (1 + exp(x)), sigmoid(x) / (1 - sigmoid(x)),
+    c * exp(x) / (1 + exp(x)), c * exp(x) / ((1 + exp(x)) * y), sigmoid(x) / (1 - sigmoid(x)),
     exp(x) / sum(exp(x)), or one of stable_products.
     """
     above, below = quotient(v)
@@ -127,7 +127,7 @@ def _quotient(v: Variable) -> Any:
     x = one_plus_exp(below)
     if x is not None:
         return _multiple_of_sigmoid(above, x)
-    for form in (exponential_quotient, exponential_share, reciprocal_of_sigmoid, over_erfc, cancelled):
+    for form in _QUOTIENTS:
         found = form(above, below)
         if found is not None:
             return found
@@ -143,17 +143,39 @@ def _multiple_of_sigmoid(above: Variable | None, x: Variable) -> Any:
     """Return the form of `above` / (1 + exp(x))."""
     if above is None:
         return sigmoid(opposite(x))
-    if is_alike(exponent_of(above), x):
-        return sigmoid(x)
-    for factor, other in _orders(above):
-        if is_alike(exponent_of(factor), x):
-            return mul(other, sigmoid(x))
-    return mul(above, sigmoid(opposite(x)))
+    found = without_exponential(above, x)
+    return mul(above, sigmoid(opposite(x))) if found is None else _times(found[0], sigmoid(x))
+
+
+def _multiple_of_sigmoids(above: Variable | None, below: Variable) -> Any:
+    """Return the form of `above` / (y * (1 + exp(x))) where exp(x) is a factor of `above`, or None."""
+    root = root_of_square(below)
+    for factor, other in _orders(below) if root is None else [(root, root)]:
+        x = one_plus_exp(factor)
+        found = None if above is None or x is None else without_exponential(above, x)
+        if found is not None:
+            product, y = _times(found[0], sigmoid(x)), one_plus_exp(other)
+            return true_div(product, other) if y is None else _multiple_of_sigmoid(product, y)
+    return None
+
+
+def _times(factor: Variable | None, other: Variable) -> Any:
+    return other if factor is None else mul(factor, other)
 
 
 def _orders(product: Variable) -> list[tuple[Variable, Variable]]:
     operands = floats(product, arithmetic.mul)
     return [] if operands is None else [(operands[0], operands[1]), (operands[1], operands[0])]
+
+
+_QUOTIENTS = (
+    exponential_quotient,
+    exponential_share,
+    reciprocal_of_sigmoid,
+    over_erfc,
+    cancelled,
+    _multiple_of_sigmoids,
+)
 
 
 def _sqrt(v: Variable) -> Any:

@@ -94,6 +94,24 @@ def exponential_share(above: Variable | None, below: Variable) -> Any:
     return sigmoid(sub(x, reduce(logaddexp, others)))
 
 
+def without_exponential(v: Variable, x: Variable, steps: int = DEEPEST) -> tuple[Any] | None:
+    """Return y if `v` is y * exp(x), a product of a few factors with any signs, and None if it is not.
+
+    y is in a tuple; it is None for exp(x) alone, and the number -1.0 for -exp(x).
+    """
+    if is_alike(exponent_of(v), x):
+        return (None,)
+    value, factors = negated(v), floats(v, arithmetic.mul) if steps else None
+    if steps and value is not None:
+        found = without_exponential(value, x, steps - 1)
+        return None if found is None else (-1.0 if found[0] is None else -found[0],)
+    for factor, other in () if factors is None else (factors, factors[::-1]):
+        found = without_exponential(factor, x, steps - 1)
+        if found is not None:
+            return (other if found[0] is None else mul(found[0], other),)
+    return None
+
+
 def exponential_power(base: Variable, exponent: float) -> Any:
     """Return the form of exp(x)**k for k = 0.5, 2, 4, ..., whose product with x is exact; else None."""
     x = exponent_of(base)

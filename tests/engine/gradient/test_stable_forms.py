@@ -62,6 +62,26 @@ SIGMOIDS = [
         lambda x: 3 * sigmoid(x),
         lambda x: 3 * sigmoid(x) * sigmoid(-x),
     ),
+    (
+        lambda x: -pt.exp(x) / ((1 + pt.exp(x)) * (1 + pt.exp(-x))),
+        lambda x: -(sigmoid(x) ** 2),
+        lambda x: -2 * sigmoid(x) ** 2 * sigmoid(-x),
+    ),
+    (
+        lambda x: pt.exp(-x) / (1 + pt.exp(-x)) ** 2,
+        lambda x: sigmoid(x) * sigmoid(-x),
+        lambda x: sigmoid(x) * sigmoid(-x) * (sigmoid(-x) - sigmoid(x)),
+    ),
+    (
+        lambda x: (2 * (-pt.exp(x))) * 3 / (1 + pt.exp(x)),
+        lambda x: -6 * sigmoid(x),
+        lambda x: -6 * sigmoid(x) * sigmoid(-x),
+    ),
+    (
+        lambda x: pt.exp(x) / ((2 + pt.cos(x)) * (1 + pt.exp(x))),
+        lambda x: sigmoid(x) / (2 + np.cos(x)),
+        lambda x: sigmoid(x) * (sigmoid(-x) / (2 + np.cos(x)) + np.sin(x) / (2 + np.cos(x)) ** 2),
+    ),
     (lambda x: 3 / (1 + pt.exp(x)), lambda x: 3 * sigmoid(-x), lambda x: -3 * sigmoid(x) * sigmoid(-x)),
     (lambda x: pt.log(pt.exp(x) + pt.exp(-x)), lambda x: np.logaddexp(x, -x), np.tanh),
     (lambda x: pt.log(pt.exp(-x) + pt.exp(x)), lambda x: np.logaddexp(x, -x), np.tanh),
