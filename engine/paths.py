@@ -134,6 +134,8 @@ _TABLE: dict[str, dict[str, str]] = {
         "engine.rewriting.passes.shapes": "local_subtensor_make_vector local_useless_dimshuffle_makevector",
         "engine.rewriting.passes.single_numbers": "local_tensor_scalar_tensor",
         "engine.rewriting.passes.slices": "local_read_of_write_same_indices",
+        "engine.rewriting.passes.slices_of_slices": "local_convert_negative_indices "
+        "local_subtensor_merge_integer local_subtensor_merge_slice",
         "engine.rewriting.passes.softmaxes": "local_exp_log_softmax local_log_softmax_from_logsumexp",
         "engine.rewriting.passes.sums": "local_reduce_broadcastable local_reduce_chain local_useless_reduce",
         "engine.rewriting.passes.views_of_ones": "local_dimshuffle_subtensor local_reshape_dimshuffle",

@@ -19,6 +19,7 @@ from engine.rewriting.passes.shapes import length_elsewhere
 from engine.tensor import Shape_i, Subtensor
 from engine.tensor.elemwise import elemwise
 from engine.tensor.index_entries import INTEGER
+from engine.tensor.matching import tensor_type_of
 
 
 def share_lengths(scan: OpenedScan) -> None:
@@ -154,10 +155,10 @@ class _Reads:
     def _add(self, node: Apply, back: int, index: Callable[[int], Variable] | None) -> bool:
         """Record that `node` reads rows from `back` before the end, at `index` of the kept rows if given."""
         self.keep = max(self.keep, back)
-        _, first, *rest = node.inputs
+        rest = node.inputs[2:]
 
         def read(buffer: Variable) -> Variable:
-            start = first if index is None else index(self.keep)
+            start = pt.constant(-back) if index is None else index(self.keep)
             return node.op.make_node(buffer, start, *rest).outputs[0]
 
         self.found.append((node.outputs[0], read))
@@ -171,10 +172,16 @@ class _Reads:
 
 
 def first_entry(node: Apply, index: int) -> tuple[str, int] | None:
-    """Return the first index entry that `node` applies to input `index`, and its constant number, or None."""
+    """Return the first index entry that `node` applies to input `index`, and its constant number, or None.
+
+    An integer is counted from the end where the length is known.
+    """
     if not isinstance(node.op, Subtensor) or index != 0 or not node.op.entries:
         return None
     entry, numbers = node.op.entries[0], node.inputs[1:]
     if sum(letter in entry for letter in "iabc") != 1 or not isinstance(numbers[0], Constant):
         return None
-    return entry, int(numbers[0].data)
+    place, length = int(numbers[0].data), tensor_type_of(node.inputs[0]).shape[0]
+    if entry == INTEGER and length is not None and 0 <= place < length:
+        place -= length
+    return entry, place

@@ -33,7 +33,7 @@ def local_adv_idx_to_slice(fgraph: FunctionGraph, node: Apply) -> list[Variable]
     places, length = _places(indices[axis][1][0]), tensor_type_of(x).shape[axis]
     if places is None or length is None or not places or not _are_within(places, length):
         return None
-    indices[axis] = _as_slice(places, length)
+    indices[axis] = as_slice(places, length)
     result = indexed(x, indices)
     return typed(node, result)
 
@@ -58,7 +58,7 @@ def _are_within(places: range, length: int) -> bool:
     return min(places) >= 0 and max(places) < length
 
 
-def _as_slice(places: range, length: int) -> Index:
+def as_slice(places: range, length: int) -> Index:
     """Return the slice of an axis of this `length` that selects `places`."""
     start: int | None = places.start
     stop: int | None = places[-1] + places.step

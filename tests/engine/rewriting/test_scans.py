@@ -124,6 +124,14 @@ def test_of_a_state_as_many_rows_are_kept_as_are_read(rewritten, read, keep):
     assert node.op.info.keeps == (keep,)
 
 
+@pytest.mark.parametrize(("place", "keep"), [(-1, 1), (4, 1), (-2, 2), (3, 2), (2, None), (0, None)])
+def test_of_a_known_number_of_rows_the_last_are_known_by_their_places(rewritten, place, keep):
+    x = pt.tensor("x", dtype="float64", shape=(5,))
+    s = rows(lambda x_t, a, b: a * b + x_t, x, {"initial": pt.ones(2), "taps": [-2, -1]})
+    (node,) = scans(rewritten([x], s[place]).check_values(np.arange(5.0)))
+    assert node.op.info.keeps == (keep,)
+
+
 @pytest.mark.parametrize("steps", [0, 1, 2])
 def test_a_row_that_is_not_there_is_an_index_error_as_before(rewritten, steps):
     start, n = pt.dvector("start"), pt.lscalar("n")

@@ -32,7 +32,6 @@ DTYPE = "a part is set to a value of its own dtype; what would lose digits is re
 NUMBERS = "a number in a graph of tensors is a tensor"
 PLAIN = "it makes an Op as only PyTensor's own code does"
 ADDED = "two written parts are merged only where lengths are known to fit"
-SLICES = "a slice of a slice is two views: lengths are arithmetic on registers (decision 0139)"
 COPIED = "a rewritten graph is made of new nodes, also where no rewrite applied"
 BATCH = "a batch is an Op with more axes, not a Blockwise (decision 0117)"
 INFINITE = "eye(n) * d is NaN beside the diagonal where d is infinite, so it is no diagonal matrix"
@@ -97,7 +96,6 @@ FORMS: dict[str, tuple[str, ...]] = {
         "test_shape.py::TestLocalUselessReshape::test_all_but_one_match",
         "test_shape.py::TestLocalReshapeToDimshuffle::*",
         "test_shape.py::test_expand_dims_squeeze_reshape_fusion",
-        "test_subtensor.py::test_local_convert_negative_indices",
         "test_subtensor.py::test_local_uint_constant_indices",
         "test_subtensor_lift.py::TestLocalSubtensorMakeVector::*",
         "test_subtensor_lift.py::TestExtractDiagLiftPass::test_extract_diag_of_write",
@@ -138,7 +136,6 @@ FORMS: dict[str, tuple[str, ...]] = {
         "test_subtensor_lift.py::TestLocalSubtensorSpecifyShapeLift::*",
         "test_subtensor_lift.py::TestLocalSubtensorOfBatchDims::test_elemwise[[]*",
         "test_subtensor_lift.py::TestLocalSubtensorOfBatchDims::test_stale_*",
-        "test_subtensor.py::TestLocalSubtensorMerge::test_partial_merge_alignment",
     ),
     NAMED: (
         "test_basic.py::TestTile::*",
@@ -161,7 +158,6 @@ FORMS: dict[str, tuple[str, ...]] = {
         "test_subtensor.py::test_local_useless_inc_subtensor_no_opt",
     ),
     ADDED: ("test_subtensor.py::TestWriteOfWriteSameIndices::*",),
-    SLICES: ("test_subtensor.py::TestLocalSubtensorMerge::*",),
     BATCH: (
         "test_subtensor.py::TestBlockwiseIncSubtensor::*",
         "test_subtensor_lift.py::TestLocalSubtensorOfBatchDims::test_blockwise",
