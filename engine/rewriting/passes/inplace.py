@@ -2,18 +2,19 @@
 
 These passes run last, when no node is made or merged any more. A DestroyHandler decides what may be
 overwritten, and then orders the nodes; a Supervisor protects the inputs. Both are attached only if there is
-something to overwrite. An existing Supervisor stays: so a loop lets its own state be overwritten.
+something to overwrite. An existing Supervisor stays: so a loop lets its own state be overwritten. An `alloc`
+that several Ops overwrite is one for each.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from engine.errors import InconsistencyError
 from engine.graph import Apply, Constant, DestroyHandler, FunctionGraph, Op, Supervisor, Variable
 from engine.graph.features.destroy import roots_of
 from engine.rewriting.rewriters import GraphRewriter, RewriteReport
-from engine.tensor import AdvancedIncSubtensor
+from engine.tensor import AdvancedIncSubtensor, Alloc
 from engine.tensor.slicing import IncSubtensor
 
 InplaceForm = Callable[[Op], Op | None]
@@ -59,13 +60,37 @@ def _may_overwrite(node: Apply, op: Op, protected: list[Variable | int]) -> bool
 
 def _replaced(fgraph: FunctionGraph, node: Apply, op: Op, reason: str) -> bool:
     """Replace the Op of `node` by `op`; return False if the graph refuses it."""
-    outputs: list[Variable] = [output.type.make_variable(output.name) for output in node.outputs]
-    new = Apply(op, node.inputs, outputs)
+    if _is_replaced_by(fgraph, node, Apply(op, node.inputs, _like(node.outputs)), reason):
+        return True
+    inputs = _with_own_fills(node, op)
+    return inputs is not None and _is_replaced_by(
+        fgraph, node, Apply(op, inputs, _like(node.outputs)), reason
+    )
+
+
+def _like(outputs: Sequence[Variable]) -> list[Variable]:
+    return [output.type.make_variable(output.name) for output in outputs]
+
+
+def _is_replaced_by(fgraph: FunctionGraph, node: Apply, new: Apply, reason: str) -> bool:
     try:
         fgraph.replace_all_validate(zip(node.outputs, new.outputs, strict=True), reason)
     except InconsistencyError:
         return False
     return True
+
+
+def _with_own_fills(node: Apply, op: Op) -> list[Variable] | None:
+    """Return the inputs of `node`, with a new one for each `alloc` that `op` overwrites; or None.
+
+    To fill memory once more costs no more than to copy what was filled.
+    """
+    inputs = list(node.inputs)
+    for place in [place for places in op.destroy_map.values() for place in places]:
+        source = inputs[place].owner
+        if source is not None and isinstance(source.op, Alloc):
+            inputs[place] = source.op.make_node(*source.inputs).outputs[0]
+    return None if inputs == list(node.inputs) else inputs
 
 
 def _inplace_set(op: Op) -> Op | None:

@@ -75,6 +75,25 @@ def test_what_is_read_elsewhere_is_read_first(x):
     assert_as_before(fgraph, [x], outputs, np.arange(3.0))
 
 
+def test_a_fill_that_several_ops_overwrite_is_one_for_each(x):
+    zeros = pt.zeros(3)
+    outputs = [zeros[[0, 1, 0]].inc(x), zeros[[2, 1, 2]].inc(x), zeros[:2].inc(x[:2])]
+    fgraph, _ = rewritten([x], outputs)
+    assert len(overwriting(fgraph)) == 3
+    assert [str(node.op) for node in fgraph.toposort()].count("Alloc") == 3
+    assert_as_before(fgraph, [x], outputs, np.arange(3.0))
+
+
+def test_a_fill_that_one_op_overwrites_and_another_reads_is_filled_once(x):
+    n = pt.lscalar("n")
+    ones = pt.alloc(x[0], n)
+    outputs = [ones[:2].inc(x[:2]), pt.sort(ones)]
+    fgraph, _ = rewritten([x, n], outputs)
+    assert len(overwriting(fgraph)) == 1
+    assert [str(node.op) for node in fgraph.toposort()].count("Alloc") == 1
+    assert_as_before(fgraph, [x, n], outputs, np.arange(3.0), np.array(4))
+
+
 def test_of_two_changes_of_one_tensor_one_overwrites_it(x):
     y = pt.exp(x)
     outputs = [y[0].set(1.0), y[1].set(2.0)]
