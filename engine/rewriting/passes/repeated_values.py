@@ -13,11 +13,12 @@ from typing import Any
 from engine import scalar
 from engine.graph import Apply, Constant, FunctionGraph, Variable
 from engine.rewriting.rewriters import GraphRewriter, RewriteReport, node_rewriter
-from engine.tensor import Alloc, DimShuffle, Elemwise, Shape_i, dimshuffle
+from engine.tensor import Alloc, DimShuffle, Elemwise, Shape_i, Subtensor, dimshuffle
 from engine.tensor.checks import specify_shape
 from engine.tensor.conversion import number
 from engine.tensor.creation import alloc
 from engine.tensor.elemwise import elemwise
+from engine.tensor.index_entries import INTEGER
 from engine.tensor.matching import DEEPEST, scalar_value, tensor_type_of
 from engine.tensor.shape import shape_i
 from engine.tensor.type import tensor_type
@@ -151,7 +152,7 @@ def has_length(variable: Variable, axis: int, length: Variable, steps: int = DEE
 
 
 class FillOptimizer(GraphRewriter):
-    """second(x, b) -> alloc(b, x.shape), of an input x with the shape of the result.
+    """second(x, b) -> alloc(b, x.shape), of an input x, or of slices of one, with the shape of the result.
 
     It runs after fusion: before, loops around may make such values without memory. A computed x may not be
     computed at all, when it is read in one loop with the result: it stays.
@@ -172,6 +173,14 @@ class FillOptimizer(GraphRewriter):
 def _filled(node: Apply) -> Any:
     template, value = node.inputs
     known = tensor_type_of(template)
-    if template.owner is not None or known.broadcastable != tensor_type_of(node.outputs[0]).broadcastable:
+    if not _is_of_input(template) or known.broadcastable != tensor_type_of(node.outputs[0]).broadcastable:
         return None
     return alloc(value, [shape_i(template, axis) for axis in range(known.ndim)])
+
+
+def _is_of_input(template: Variable) -> bool:
+    """Return True for an input and for slices of one, which are never refused as an integer may be."""
+    node = template.owner
+    while node is not None and isinstance(node.op, Subtensor) and INTEGER not in node.op.entries:
+        node = node.inputs[0].owner
+    return node is None

@@ -107,6 +107,17 @@ def test_a_fill_of_an_input_becomes_an_alloc_that_checks_the_value(named):
             f(X, wrong)
 
 
+def test_a_fill_of_slices_of_an_input_becomes_an_alloc_and_one_of_a_place_stays(named):
+    _, v, x, n = named
+    f = engine.function([x, v, n], pt.second(x[:n, ::2], v[:2]))
+    assert [str(node.op) for node in f.maker.fgraph.toposort()][-1] == "Alloc"
+    np.testing.assert_array_equal(f(X, X[0], 1), [X[0, :2]])
+    with pytest.raises(ValueError, match="Runtime broadcasting not allowed"):
+        f(X, X[0, :1], 2)
+    of_place = engine.function([x, v, n], pt.second(x[n], v))
+    assert "Alloc" not in [str(node.op) for node in of_place.maker.fgraph.toposort()]
+
+
 def test_a_fill_of_a_computed_tensor_stays_in_the_loop_that_need_not_compute_it(named):
     _, v, x, _ = named
     f = engine.function([x, v], pt.second(pt.exp(pt.outer(v, v)), 1.0), on_unused_input="ignore")
