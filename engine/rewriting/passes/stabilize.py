@@ -37,7 +37,9 @@ def local_stable_form(fgraph: FunctionGraph, node: Apply) -> list[Variable] | No
 
 @node_rewriter([elemwise(add), elemwise(sub)])
 def local_sum_of_constants(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
-    """(x + c) + d -> x + (c + d), with any signs: x alone where the constants cancel."""
+    """(x + c) + d -> x + (c + d), with any signs: x alone where the constants cancel, and are no zeros: x + 0.0
+    is 0.0 where x is -0.0.
+    """
     outer = _shifted(node.outputs[0])
     inner = None if outer is None else _shifted(outer[1])
     if outer is None or inner is None:
@@ -46,7 +48,8 @@ def local_sum_of_constants(fgraph: FunctionGraph, node: Apply) -> list[Variable]
     if not math.isfinite(number):
         return None
     x = inner[1] if sign > 0 else apply_scalar(neg, inner[1])
-    return as_output(apply_scalar(add, x, cast(number, dtype_of(x))) if number else x, node)
+    cancels = number == 0 != outer[2]
+    return as_output(x if cancels else apply_scalar(add, x, cast(number, dtype_of(x))), node)
 
 
 def _shifted(v: Variable, steps: int = DEEPEST) -> tuple[int, Variable, float] | None:

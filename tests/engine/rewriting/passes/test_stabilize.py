@@ -227,3 +227,18 @@ def test_log1p_of_what_undoes_log1mexp_keeps_its_digits(rewritten):
     x = pt.dvector("x")
     graph = rewritten(x, pt.log1p(pt.expm1(pt.log1mexp(x))))
     np.testing.assert_allclose(graph.evaluate(np.array([-1e-12])), np.log(1e-12), rtol=1e-12)
+
+
+@pytest.mark.parametrize(
+    "build",
+    [
+        lambda x: x + 0.0 + 0.0,
+        lambda x: 0.0 + (0.0 + x),
+        lambda x: 0.0 - x + 0.0,
+        lambda x: x + 0.0 + pt.constant(-0.0),
+        lambda x: x + pt.constant(-0.0) + 0.0,
+    ],
+)
+def test_zeros_that_are_added_one_after_the_other_make_a_zero_positive(rewritten, build):
+    x = pt.dvector("x")
+    rewritten(x, build(x)).check_values(np.array([-0.0, 0.0, -1.0, np.inf, np.nan]), exact=True)
