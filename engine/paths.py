@@ -127,6 +127,7 @@ _TABLE: dict[str, dict[str, str]] = {
         "local_subtensor_of_softmax local_subtensor_remove_broadcastable_index",
         "engine.rewriting.passes.lifted_selections": "local_advanced_subtensor_of_dot "
         "local_subtensor_of_adv_subtensor",
+        "engine.rewriting.passes.reads_of_writes": "local_advanced_read_of_write_constant_indices",
         "engine.rewriting.passes.repeated_reductions": "local_careduce_of_alloc",
         "engine.rewriting.passes.repeated_values": "local_elemwise_alloc",
         "engine.rewriting.passes.selected_slices": "local_adv_idx_to_diagonal local_adv_idx_to_slice",

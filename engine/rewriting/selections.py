@@ -12,6 +12,7 @@ from engine.rewriting.equilibrium import EquilibriumGraphRewriter
 from engine.rewriting.merge import MergeOptimizer
 from engine.rewriting.passes.lifted_parts import local_subtensor_of_batch_dims
 from engine.rewriting.passes.lifted_selections import LIFTED_SELECTIONS
+from engine.rewriting.passes.reads_of_writes import local_advanced_read_of_write_constant_indices
 from engine.rewriting.passes.selected_slices import SELECTED_SLICES
 from engine.rewriting.passes.selected_writes import local_set_to_inc_subtensor
 from engine.rewriting.passes.slices import local_read_of_write_same_indices
@@ -21,6 +22,7 @@ from engine.tensor import AdvancedIncSubtensor, AdvancedSubtensor
 
 SELECTIONS = (
     local_read_of_write_same_indices,
+    local_advanced_read_of_write_constant_indices,
     local_write_of_write_same_indices,
     local_set_to_inc_subtensor,
     *SELECTED_SLICES,
