@@ -111,7 +111,8 @@ _TABLE: dict[str, dict[str, str]] = {
         "engine.rewriting.passes.branch_merging": "local_merge_switch_same_cond",
         "engine.rewriting.passes.checks": "local_lift_specify_shape_elemwise "
         "local_lift_specify_shape_inc_subtensor local_merge_consecutive_specify_shape "
-        "local_remove_all_assert local_remove_useless_assert local_useless_specify_shape",
+        "local_remove_all_assert local_remove_useless_assert local_subtensor_SpecifyShape_lift "
+        "local_useless_specify_shape",
         "engine.rewriting.passes.comparisons": "local_useless_elemwise_comparison local_useless_switch",
         "engine.rewriting.passes.constant_folding": "constant_folding topo_constant_folding "
         "topo_unconditional_constant_folding unconditional_constant_folding",

@@ -78,6 +78,7 @@ CANONICALIZE: tuple[NodeRewriter, ...] = (
     checks.local_merge_consecutive_specify_shape,
     checks.local_lift_specify_shape_elemwise,
     checks.local_lift_specify_shape_inc_subtensor,
+    checks.local_subtensor_SpecifyShape_lift,
     constant_folding,
     single_numbers.local_tensor_scalar_tensor,
     solver_inputs.remove_constants_and_duplicate_inputs_scipy,

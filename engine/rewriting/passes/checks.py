@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from engine.graph import Apply, FunctionGraph, Variable
+from engine.rewriting.index_facts import WHOLE, indexed, only_user
 from engine.rewriting.passes.axes import is_length
+from engine.rewriting.passes.lifted_parts import basic_indices
 from engine.rewriting.replacing import typed
 from engine.rewriting.rewriters import node_rewriter
-from engine.tensor import Elemwise
+from engine.tensor import Elemwise, Subtensor
 from engine.tensor.checks import Assert, CheckAndRaise, SpecifyShape
+from engine.tensor.index_entries import INTEGER
 from engine.tensor.matching import scalar_value, tensor_type_of
 from engine.tensor.slicing import IncSubtensor
 
@@ -73,6 +76,33 @@ def local_lift_specify_shape_inc_subtensor(fgraph: FunctionGraph, node: Apply) -
     return typed(node, result)
 
 
+@node_rewriter([Subtensor])
+def local_subtensor_SpecifyShape_lift(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
+    """specify_shape(x, (n, m))[i] -> specify_shape(specify_shape(x, (n, None))[i], (m,)), for integers.
+
+    What computes x may then compute x[i] alone. The lengths of the axes that go are compared before.
+    """
+    source, indices = only_user(fgraph, node), basic_indices(node)
+    if source is None or not isinstance(source.op, SpecifyShape):
+        return None
+    gone = [axis for axis, index in enumerate(indices) if index != WHOLE]
+    if any(indices[axis][0] != INTEGER for axis in gone):
+        return None
+    x, *lengths = source.inputs
+    due = dict(zip(source.op.axes, lengths, strict=True))
+    kept = [axis for axis in due if axis not in gone]
+    if not kept:
+        return None
+    part = indexed(_checked(x, {axis: due[axis] for axis in due if axis in gone}), indices)
+    places = {axis - sum(other < axis for other in gone): due[axis] for axis in kept}
+    return typed(node, _checked(part, places))
+
+
+def _checked(x: Variable, due: dict[int, Variable]) -> Variable:
+    """Return `x`, whose lengths along the axes in `due` are compared."""
+    return SpecifyShape(list(due)).make_node(x, *due.values()).outputs[0] if due else x
+
+
 @node_rewriter([SpecifyShape])
 def local_merge_consecutive_specify_shape(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
     """specify_shape(specify_shape(x, (n, None)), (None, m)) -> specify_shape(x, (n, m))."""
@@ -84,5 +114,4 @@ def local_merge_consecutive_specify_shape(fgraph: FunctionGraph, node: Apply) ->
     for axis, length in zip(node.op.axes, node.inputs[1:], strict=True):
         if due.setdefault(axis, length) is not length:
             return None
-    axes = sorted(due)
-    return [SpecifyShape(axes).make_node(inner.inputs[0], *[due[axis] for axis in axes]).outputs[0]]
+    return [_checked(inner.inputs[0], dict(sorted(due.items())))]

@@ -78,6 +78,37 @@ def test_a_tensor_with_a_written_part_that_is_used_elsewhere_is_written_once(rew
     assert sum(op.startswith("SetSubtensor") for op in graph.ops) == 1
 
 
+def test_a_row_of_a_checked_product_is_the_product_of_a_row(rewritten):
+    A, B, n = pt.dmatrix("A"), pt.dmatrix("B"), pt.lscalar("n")
+    values = np.arange(6.0).reshape(2, 3), np.arange(12.0).reshape(3, 4), np.array(4)
+    row = specify_shape(pt.dot(A, B), (None, n))[1]
+    graph = rewritten([A, B, n], row).check_values(*values)
+    assert [op.partition("{")[0] for op in graph.ops] == ["Subtensor", "Dot", "SpecifyShape"]
+    with pytest.raises(AssertionError, match="Got shape"):
+        engine.function([A, B, n], row)(*values[:2], 5)
+
+
+@pytest.mark.parametrize("index", [(1,), (-1, 0), (slice(None), 1), (slice(None), 1, 1), (0, 1, 2)])
+@pytest.mark.parametrize("wrong", [None, 0, 1, 2])
+def test_all_lengths_of_what_is_indexed_are_compared(index, wrong):
+    x, lengths = pt.dtensor3("x"), [pt.lscalar() for _ in range(3)]
+    f = engine.function([x, *lengths], specify_shape(x, lengths)[index])
+    value = np.arange(24.0).reshape(2, 3, 4)
+    if wrong is None:
+        np.testing.assert_array_equal(f(value, 2, 3, 4), value[index])
+        return
+    with pytest.raises(AssertionError, match="Got shape"):
+        f(value, *[n + (axis == wrong) for axis, n in enumerate(value.shape)])
+
+
+def test_a_check_of_what_is_sliced_or_used_elsewhere_stays_before_the_index(rewritten):
+    x, n = pt.dmatrix("x"), pt.lscalar("n")
+    checked = specify_shape(x, (None, n))
+    values = np.ones((2, 3)), np.array(3)
+    assert rewritten([x, n], checked[:1]).check_values(*values).ops[0] == "SpecifyShape"
+    assert rewritten([x, n], [checked[0], checked]).check_values(*values).ops.count("SpecifyShape") == 1
+
+
 def test_asserts_are_removed_where_a_mode_names_the_rewrite():
     x, p = pt.dvector("x"), pt.scalar("p", dtype="bool")
     mode = engine.compile.mode.get_default_mode()
