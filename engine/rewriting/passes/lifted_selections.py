@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from engine.assumptions.rules.products import factors_of
 from engine.graph import Apply, Constant, FunctionGraph, Variable
 from engine.rewriting.index_facts import (
     WHOLE,
@@ -31,7 +32,6 @@ from engine.tensor.elemwise import cast
 from engine.tensor.index_entries import INTEGER
 from engine.tensor.matching import dtype_of, tensor_type_of
 from engine.tensor.math import mul
-from engine.tensor.products import Dot
 from engine.tensor.reduction import sum as sum_over
 from engine.tensor.type import is_data
 
@@ -165,22 +165,26 @@ def _shape_of_selection(
 @node_rewriter([AdvancedSubtensor])
 def local_advanced_subtensor_of_dot(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
     """dot(x, y)[i] -> dot(x[i], y); dot(x, y)[:, j] -> dot(x, y[:, j]); dot(x, y)[i, j] -> the sum of x[i] *
-    y.T[j], for matrices and vectors i and j that are known to select no more elements than there are.
+    y.T[j], for matrices, a batch of them too, and vectors i and j that are known to select no more elements
+    than there are.
     """
     source, indices = only_user(fgraph, node), _selected_by(node)
-    if source is None or not isinstance(source.op, Dot) or indices is None or len(indices) != 2:
+    factors = factors_of(node.inputs[0])
+    if source is None or factors is None or indices is None:
+        return None
+    x, y = factors
+    *batch, rows, columns = indices
+    if any(tensor_type_of(v).ndim != len(indices) for v in factors) or any(i != WHOLE for i in batch):
         return None
     if len(joint_shape(indices)) != 1 or not selects_no_more(fgraph, node.inputs[0], indices):
         return None
-    x, y = source.inputs
-    rows, columns = indices
+    left = indexed(x, [*batch, rows, WHOLE])
     if rows == WHOLE or columns == WHOLE:
-        return typed(
-            node, source.op.make_node(indexed(x, [rows, WHOLE]), indexed(y, [WHOLE, columns])).outputs[0]
-        )
+        return typed(node, source.op.make_node(left, indexed(y, [*batch, WHOLE, columns])).outputs[0])
     if len(arrays_in(indices)) != 2:
         return None
-    left, right = indexed(x, [rows, WHOLE]), indexed(dimshuffle(y, (1, 0)), [columns, WHOLE])
+    turned = dimshuffle(y, [*range(len(batch)), len(batch) + 1, len(batch)])
+    right = indexed(turned, [*batch, columns, WHOLE])
     total = sum_over(mul(left, right), axis=-1)
     return typed(node, cast(total, dtype_of(node.outputs[0])))
 

@@ -10,6 +10,7 @@ from engine.graph import equal_computations
 from engine.rewriting import rewrite_graph
 
 A, B = pt.tensor("A", shape=(6, 4)), pt.tensor("B", shape=(6, 4))
+S, T = pt.tensor("S", shape=(3, 6, 4)), pt.tensor("T", shape=(1, 4, 6))
 M, one = pt.matrix("M"), pt.tensor("one", shape=(1, 4))
 n = pt.lvector("n")
 i, j = pt.constant(np.array([0, 3, 5, 1])), pt.constant(np.array([2, 2, 4, 0]))
@@ -25,6 +26,8 @@ MOVED = {
     "of rows of a product": (pt.dot(A, B.T)[i], pt.dot(A[i], B.T)),
     "of columns of a product": (pt.dot(A, B.T)[:, i], pt.dot(A, B.T[:, i])),
     "of elements of a product": (pt.dot(A, B.T)[i, j], (A[i] * B.T.T[j]).sum(-1)),
+    "of rows of a batch of products": ((S @ T)[:, i], S[:, i] @ T),
+    "of elements of a batch of products": ((S @ T)[:, i, j], (S[:, i] * T.mT[:, j]).sum(-1)),
     "of a new axis": (A[None][:, i], A[i][None]),
 }
 KEPT = {
@@ -34,6 +37,7 @@ KEPT = {
     "of one row at places that may not be there": one[n],
     "of a fill at places that may not be there": pt.alloc(A, 3, 6, 4)[n],
     "of a fill whose length is compared": pt.alloc(M, 3, 6, 4)[:, i],
+    "of a part of a batch of products": (S @ T)[1:, i],
     "of a product by a mask": pt.dot(A, B.T)[pt.vector("mask", dtype="bool")],
 }
 TAGS = ("canonicalize", "specialize")
@@ -58,11 +62,13 @@ def test_the_numbers_stay(kernels_once):
         rng.normal(size=(6, 4)),
         rng.normal(size=(3, 4)),
         rng.normal(size=(1, 4)),
+        rng.normal(size=(3, 6, 4)),
+        rng.normal(size=(1, 4, 6)),
     )
     values[0][2, 1], values[1][3] = np.nan, np.inf
     outputs = [written for written, _ in MOVED.values()]
-    found = engine.function([A, B, M, one], outputs)(*values)
-    expected = engine.function([A, B, M, one], outputs, mode=Mode(optimizer=None))(*values)
+    found = engine.function([A, B, M, one, S, T], outputs)(*values)
+    expected = engine.function([A, B, M, one, S, T], outputs, mode=Mode(optimizer=None))(*values)
     for name, got, wanted in zip(MOVED, found, expected, strict=True):
         np.testing.assert_allclose(got, wanted, rtol=1e-12, err_msg=name)
 
