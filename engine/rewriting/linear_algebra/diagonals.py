@@ -24,14 +24,15 @@ from engine.rewriting.linear_algebra.core_rewriter import (
 )
 from engine.rewriting.passes.shapes import equal_axes
 from engine.scalar import mul as scalar_mul
+from engine.tensor.checks import specify_shape
 from engine.tensor.conversion import as_tensor_variable
 from engine.tensor.creation import Alloc, alloc
 from engine.tensor.diagonals import Eye
 from engine.tensor.elemwise import Elemwise, cast, dimshuffle, elemwise
 from engine.tensor.matching import dtype_of, scalar_value, tensor_type_of
-from engine.tensor.math import maximum, minimum, mul, sub
+from engine.tensor.math import add, maximum, minimum, mul, sub
 from engine.tensor.reduction import sum as sum_over
-from engine.tensor.shape import shape_i
+from engine.tensor.shape import is_length, shape_i
 
 
 def offset_in(node: Apply, matrices: Variable) -> int | None:
@@ -110,18 +111,43 @@ def _filled_with(number: int, node: Apply, offset: int) -> Any:
 
 @core_rewriter(ExtractDiag)
 def diag_of_alloc(fgraph: FunctionGraph, node: Apply) -> Any:
-    """diagonal(alloc(a, n, m)) -> alloc(a, min(n, m)), and the same of batches of numbers and of matrices."""
+    """diagonal(alloc(a, n, m)) -> alloc(a, min(n, m)) of a number; of a matrix, a row or a column, copies of
+    what it has on the diagonal. The lengths that alloc compares are compared.
+    """
     made, offset = node_by(node.inputs[0], Alloc), offset_in(node, node.inputs[0])
     if made is None or offset is None:
         return None
     value, *lengths = made.inputs
     kept = [*lengths[:-2], length_of_diagonal(made.outputs[0], offset)]
+    if is_number(value):
+        batch = list(range(tensor_type_of(value).ndim - 2))
+        return alloc(dimshuffle(value, [*batch, "x"]), *kept)
+    part = _repeated_part(value, lengths[-2:], offset)
+    return part if part is None or len(kept) == 1 else alloc(part, *kept)
+
+
+def _repeated_part(value: Any, lengths: Sequence[Any], offset: int) -> Any:
+    """Return what a matrix, a row or a column that is repeated to `lengths` has on a diagonal; None for
+    rows or columns of a number that may be negative.
+    """
     if is_whole_matrix(value):
-        return alloc(diagonal(value, offset, -2, -1), *kept)
-    if not is_number(value):
+        return diagonal(specify_shape(unbatched(value), (..., *lengths)), offset, -2, -1)
+    values, first, cut = _along(value, offset)
+    own, count = lengths[::-1] if tensor_type_of(value).broadcastable[-2] else lengths
+    if not is_length(count):
         return None
-    batch = list(range(tensor_type_of(value).ndim - 2))
-    return alloc(dimshuffle(value, [*batch, "x"]), *kept)
+    return specify_shape(values, (..., own))[..., first : add(first, _less(count, cut))]
+
+
+def _along(v: Any, offset: int) -> tuple[Any, int, int]:
+    """Return the elements of rows or columns, the first of them on the diagonal, and how many elements it
+    has less because the rows or columns are below or beside it.
+    """
+    ndim = tensor_type_of(v).ndim
+    is_row = tensor_type_of(v).broadcastable[-2]
+    values = dimshuffle(v, [*range(ndim - 2), ndim - 1 if is_row else ndim - 2])
+    above, below = max(offset, 0), max(-offset, 0)
+    return (values, above, below) if is_row else (values, below, above)
 
 
 @core_rewriter(ExtractDiag)
@@ -178,9 +204,7 @@ def _part(v: Any, offset: int, matrices: Variable) -> Any:
     ndim = tensor_type_of(v).ndim
     if is_number(v):
         return dimshuffle(v, list(range(ndim - 1)))
-    is_row = tensor_type_of(v).broadcastable[-2]
-    first = max(offset, 0) if is_row else max(-offset, 0)
-    kept = dimshuffle(v, [*range(ndim - 2), ndim - 1 if is_row else ndim - 2])
+    kept, first, _ = _along(v, offset)
     length = length_of_diagonal(matrices, offset)
     return kept if (first, length) == (0, kept.type.shape[-1]) else kept[..., first : first + length]
 

@@ -55,7 +55,6 @@ FORMS: dict[str, tuple[str, ...]] = {
         "test_subtensor.py::TestSubtensorAllocRewrites::test_incsubtensor_x_zeros",
         "test_subtensor.py::test_local_useless_inc_subtensor_increment_zeros",
         "test_subtensor_lift.py::TestSubtensorOfAlloc::test_basic_subtensor",
-        "test_subtensor_lift.py::TestExtractDiagLiftPass::test_extract_diag_of_alloc_*",
         "test_subtensor_lift.py::TestExtractDiagLiftPass::test_extract_diag_of_eye_*",
     ),
     SIGN: (
@@ -110,7 +109,6 @@ FORMS: dict[str, tuple[str, ...]] = {
     NOT_MOVED: (
         "test_subtensor_lift.py::TestLocalSubtensorOfBatchDims::test_*adv*",
         "test_subtensor_lift.py::TestSubtensorOfAlloc::test_*adv*",
-        "test_subtensor_lift.py::TestAdvancedSubtensorOfDot::*",
     ),
     CHAINED: (
         "test_subtensor.py::TestSubtensorIncSubtensor::test_inplace[[]*",

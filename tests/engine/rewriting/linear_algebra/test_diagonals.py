@@ -8,6 +8,7 @@ import pytest
 import engine
 import engine.tensor as pt
 from engine.compiling.mode import Mode
+from engine.graph import equal_computations
 from engine.printing import dprint
 from engine.rewriting import rewrite_graph
 
@@ -46,6 +47,13 @@ EXPRESSIONS = [
     "pt.diagonal(pt.alloc(s, n, m), k)",
     "pt.diagonal(pt.alloc(A, 2, 4, 3), k, -2, -1)",
     "pt.diagonal(pt.alloc(v, n, 5), k)",
+    "pt.diagonal(pt.alloc(v, 4, v.shape[0]), k)",
+    "pt.diagonal(pt.alloc(v, A.shape[1], 5), k)",
+    "pt.diagonal(pt.alloc(v, 2, 7, n), k, -2, -1)",
+    "pt.diagonal(pt.alloc(v[:, None], v.shape[0], 7), k)",
+    "pt.diagonal(pt.alloc(v[:, None], 2, n, 4), k, -1, -2)",
+    "pt.diagonal(pt.alloc(T, 2, 4, T.shape[2]), k, -2, -1)",
+    "pt.diagonal(pt.alloc(A.T, 2, 3, A.shape[0]), k, -2, -1)",
     "pt.diagonal(pt.exp(S), k)",
     "pt.diagonal(S + S * s, k)",
     "pt.diagonal(S.T, k)",
@@ -146,6 +154,33 @@ def test_rows_of_unknown_lengths_are_compared_with_the_matrix():
     f = engine.function([x, row], pt.diagonal(x + row))
     with pytest.raises(ValueError, match="length"):
         f(np.ones((3, 9)), np.ones((1, 5)))
+
+
+@pytest.mark.parametrize(
+    ("whole", "refused"),
+    [
+        ("pt.alloc(x, 2, 3, n)", [4, 6, -1]),
+        ("pt.alloc(x, 2, n, 5)", [2, 4, -1]),
+        ("pt.alloc(x[0], 2, 3, n)", [4, 6, -1]),
+        ("pt.alloc(x[:, :1], 2, n, 5)", [2, 4, -1]),
+        ("pt.alloc(x[0], 2, n, 5)", [-1]),
+    ],
+)
+def test_lengths_of_what_is_repeated_are_compared_though_only_a_diagonal_is_needed(whole, refused):
+    x, n = pt.dmatrix("x"), pt.lscalar("n")
+    f = engine.function([x, n], pt.diagonal(eval(whole, {"x": x, "n": n, "pt": pt}), 0, -2, -1))
+    for length in refused:
+        with pytest.raises(ValueError, match=r"length|shape"):
+            f(np.ones((3, 5)), length)
+
+
+def test_a_repeated_row_or_matrix_has_its_own_elements_on_the_diagonal():
+    x, v = pt.dmatrix("x"), NAMES["v"]
+    row = rewrite_graph(pt.diagonal(pt.alloc(v, 4, v.shape[0])))
+    assert equal_computations([row], [v[:4]])
+    lengths = x.shape[0], x.shape[1]
+    copies = rewrite_graph(pt.diagonal(pt.alloc(x, 3, *lengths), 0, -2, -1))
+    assert equal_computations([copies], [rewrite_graph(pt.alloc(pt.diagonal(x), 3, pt.minimum(*lengths)))])
 
 
 @pytest.mark.parametrize("whole", ["x + y", "x * y", "pt.exp(x) - 2 * y"])
