@@ -88,7 +88,7 @@ _TABLE: dict[str, dict[str, str]] = {
         "engine.rewriting.linear_algebra.determinants": "det_of_blockdiag det_of_factorized_matrix "
         "det_of_inv det_of_kronecker det_of_matrix_factorized_elsewhere det_of_triangular "
         "slogdet_specialization",
-        "engine.rewriting.linear_algebra.diagonals": "extract_diag_of_transpose "
+        "engine.rewriting.linear_algebra.diagonals": "extract_diag_lift_pass extract_diag_of_transpose "
         "local_extract_diag_of_alloc_diag local_extract_diag_of_eye",
         "engine.rewriting.linear_algebra.inverses": "inv_of_diag_to_diag_reciprocal inv_of_inv "
         "inv_of_orthogonal_to_transpose inv_to_solve lift_linalg_of_expanded_matrices transpose_of_inv",

@@ -9,7 +9,7 @@ from engine.rewriting.inner_graphs import inline_optimized_einsum
 from engine.rewriting.linear_algebra.database import LinearAlgebraDB
 from engine.rewriting.linear_algebra.decompositions import DECOMPOSITIONS
 from engine.rewriting.linear_algebra.determinants import DETERMINANTS
-from engine.rewriting.linear_algebra.diagonals import DIAGONALS
+from engine.rewriting.linear_algebra.diagonals import DIAGONALS, extract_diag_lift_pass
 from engine.rewriting.linear_algebra.inverses import INVERSES
 from engine.rewriting.linear_algebra.products import PRODUCTS
 from engine.rewriting.linear_algebra.selections import SELECTIONS
@@ -42,7 +42,8 @@ def linear_algebra_database() -> LinearAlgebraDB:
     database = LinearAlgebraDB("linear_algebra")
     for rewriter in REWRITERS:
         tags = () if rewriter is reuse_decomposition_multiple_solves else (database.name, *_TAGS)
-        database.register(rewriter.name, rewriter, *tags, use_db_name_as_tag=False)
+        group = (extract_diag_lift_pass.name,) if rewriter in DIAGONALS else ()
+        database.register(rewriter.name, rewriter, *tags, *group, use_db_name_as_tag=False)
     # A diagonal of an einsum is one of its last product. In a graph without matrices it stays to be seen.
     database.register(
         inline_optimized_einsum.name, inline_optimized_einsum, "fast_run", "fast_compile", "specialize"

@@ -23,6 +23,7 @@ from engine.rewriting.linear_algebra.core_rewriter import (
     unbatched,
 )
 from engine.rewriting.passes.shapes import equal_axes
+from engine.rewriting.walking import out2in
 from engine.scalar import mul as scalar_mul
 from engine.tensor.checks import specify_shape
 from engine.tensor.conversion import as_tensor_variable
@@ -242,3 +243,6 @@ DIAGONALS = (
     diag_of_dot,
     diag_of_elementwise_matrices,
 )
+
+extract_diag_lift_pass = out2in(*DIAGONALS, name="extract_diag_lift_pass")
+"""The rewrites of diagonals alone, on one walk through a graph. Their tag in the database is this name."""

@@ -98,7 +98,6 @@ FORMS: dict[str, tuple[str, ...]] = {
         "test_subtensor.py::test_local_uint_constant_indices",
         "test_subtensor_lift.py::TestLocalSubtensorMakeVector::*",
         "test_subtensor_lift.py::TestExtractDiagLiftPass::test_extract_diag_of_write",
-        "test_subtensor_lift.py::TestDiagOfDot::test_single_client_guard",
         "test_elemwise.py::test_local_useless_expand_dims_in_reshape",
         "test_math.py::test_local_dot_to_mul?False-*",
         "test_math.py::TestAlgebraicCanonizer::test_broadcasted_by_constant",

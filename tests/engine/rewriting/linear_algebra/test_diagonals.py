@@ -8,9 +8,10 @@ import pytest
 import engine
 import engine.tensor as pt
 from engine.compiling.mode import Mode
-from engine.graph import equal_computations
+from engine.graph import FunctionGraph, equal_computations
 from engine.printing import dprint
 from engine.rewriting import rewrite_graph
+from engine.rewriting.linear_algebra.diagonals import extract_diag_lift_pass
 
 pytestmark = pytest.mark.usefixtures("kernels_once")
 
@@ -196,3 +197,16 @@ def test_only_a_diagonal_is_computed_of_matrices_that_are_as_long_as_one_another
     rewritten = rewrite_graph(pt.diagonal(pt.exp(x) + pt.sin(x)), include=("fast_run",), exclude=("fusion",))
     assert rewritten.owner.op == pt.add
     assert rewritten.owner.inputs[0].type.ndim == 1
+
+
+def test_the_rewrites_of_diagonals_are_applied_or_left_out_by_one_name():
+    S = NAMES["S"]
+    graph = FunctionGraph([S], [pt.diagonal(pt.exp(S))], clone=False)
+    extract_diag_lift_pass.rewrite(graph)
+    assert equal_computations(graph.outputs, [pt.exp(pt.diagonal(S))])
+    mode = Mode("cvm", "fast_run").excluding("extract_diag_lift_pass")
+    for f, has_product in (
+        (engine.function([S], pt.trace(S @ S.T), mode=mode), True),
+        (engine.function([S], pt.trace(S @ S.T)), False),
+    ):
+        assert any("Dot" in str(node.op) for node in f.maker.fgraph.apply_nodes) == has_product
