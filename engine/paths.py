@@ -124,8 +124,9 @@ _TABLE: dict[str, dict[str, str]] = {
         "engine.rewriting.passes.joined_slices": "local_join_subtensors",
         "engine.rewriting.passes.joins": "local_join_empty local_join_make_vector local_reduce_join",
         "engine.rewriting.passes.lifted_parts": "local_subtensor_of_alloc local_subtensor_of_batch_dims "
-        "local_subtensor_of_dot local_subtensor_of_join local_subtensor_of_reduce "
-        "local_subtensor_of_softmax local_subtensor_remove_broadcastable_index",
+        "local_subtensor_of_dot local_subtensor_of_expand_dims local_subtensor_of_join "
+        "local_subtensor_of_reduce local_subtensor_of_softmax local_subtensor_of_squeeze "
+        "local_subtensor_of_transpose local_subtensor_remove_broadcastable_index",
         "engine.rewriting.passes.lifted_selections": "local_advanced_subtensor_of_dot "
         "local_subtensor_of_adv_subtensor",
         "engine.rewriting.passes.reads_of_writes": "local_advanced_read_of_write_constant_indices",

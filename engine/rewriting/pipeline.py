@@ -56,7 +56,11 @@ from engine.rewriting.passes.distinct_elements import DISTINCT_ELEMENTS
 from engine.rewriting.passes.fusion import FusionOptimizer, RecomputeForReductions
 from engine.rewriting.passes.gradient_controls import local_gradient_control
 from engine.rewriting.passes.inplace import INPLACE
-from engine.rewriting.passes.lifted_parts import LIFTED_PARTS
+from engine.rewriting.passes.lifted_parts import (
+    LIFTED_PARTS,
+    OF_MOVED_AXES,
+    local_subtensor_of_dimshuffle,
+)
 from engine.rewriting.passes.lifted_selections import LIFTED_SELECTIONS, local_subtensor_of_adv_subtensor
 from engine.rewriting.passes.rerolling import RerollLayers
 from engine.rewriting.passes.scan_merging import ScanMerge
@@ -192,14 +196,15 @@ def _canonical_forms() -> EquilibriumDB:
     # Functions are merged before and after; who asks for canonical forms alone has them merged, too.
     canonicalize.register("merge", MergeOptimizer(), "canonicalize", use_db_name_as_tag=False)
     as_in_pytensor = {
-        local_useless_blockwise.name: "local_eager_useless_unbatched_blockwise",
-        sums.local_useless_reduce.name: "local_cut_useless_reduce",
+        local_useless_blockwise.name: ["local_eager_useless_unbatched_blockwise"],
+        sums.local_useless_reduce.name: ["local_cut_useless_reduce"],
+        local_subtensor_of_dimshuffle.name: OF_MOVED_AXES,
     }
     for tag, rewriters in (("canonicalize", CANONICALIZE), ("stabilize", STABILIZE)):
         tags = ("fast_run", "fast_compile", tag, "specialize")  # what PyTensor specializes, runs here at once
         for rewriter in rewriters:
-            also = [as_in_pytensor[rewriter.name]] if rewriter.name in as_in_pytensor else []
-            also += ["shape_unsafe"] if rewriter.name in _UNSAFE else []
+            also = ["shape_unsafe"] if rewriter.name in _UNSAFE else []
+            also += as_in_pytensor.get(rewriter.name, [])
             canonicalize.register(rewriter.name, rewriter, *tags, *also, use_db_name_as_tag=False)
     return canonicalize
 

@@ -210,6 +210,17 @@ def local_subtensor_of_dimshuffle(fgraph: FunctionGraph, node: Apply) -> list[Va
     return typed(node, dimshuffle(indexed(x, inside), new_order))
 
 
+local_subtensor_of_expand_dims = local_subtensor_of_dimshuffle
+local_subtensor_of_squeeze = local_subtensor_of_dimshuffle
+local_subtensor_of_transpose = local_subtensor_of_dimshuffle
+OF_MOVED_AXES = (
+    "local_subtensor_of_expand_dims",
+    "local_subtensor_of_squeeze",
+    "local_subtensor_of_transpose",
+)
+"""PyTensor's names of this rewrite, and its tags: all three kinds of nodes are DimShuffles."""
+
+
 @node_rewriter([Subtensor])
 def local_subtensor_of_alloc(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
     """alloc(x, n, m)[i] -> alloc(x, m), for indices that are known to be there and lengths that are known."""

@@ -5,8 +5,9 @@ import pytest
 
 import engine
 import engine.tensor as pt
-from engine.graph import equal_computations
+from engine.graph import FunctionGraph, equal_computations
 from engine.rewriting import rewrite_graph
+from engine.rewriting.walking import out2in
 
 A, B = pt.tensor("A", shape=(5, 3)), pt.tensor("B", shape=(5, 3))
 T = pt.tensor("T", shape=(7, 5, 3))
@@ -109,3 +110,13 @@ def test_a_deep_chain_is_lifted_through_in_one_pass():
     for _ in range(2_000):
         found = pt.sin(found)
     assert rewrite_graph(found[0], include=("canonicalize",)).owner.op == pt.sin
+
+
+@pytest.mark.parametrize("name", ["of_expand_dims", "of_squeeze", "of_transpose"])
+def test_parts_of_moved_axes_have_pytensors_names(name):
+    rewriter = getattr(engine.tensor.rewriting.subtensor_lift, f"local_subtensor_{name}")
+    graph = FunctionGraph([A, i], [A.T[i]], clone=False)
+    out2in(rewriter).rewrite(graph)
+    assert equal_computations(graph.outputs, [A[:, i]])
+    kept = rewrite_graph(A.T[i], exclude=(f"local_subtensor_{name}",))
+    assert equal_computations([kept], [A.T[i]])
