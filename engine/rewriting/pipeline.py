@@ -95,6 +95,7 @@ CANONICALIZE: tuple[NodeRewriter, ...] = (
     axes.local_useless_reshape,
     axes.local_reshape_of_reshape,
     views_of_ones.local_reshape_dimshuffle,
+    views_of_ones.local_fuse_expand_dims_reshape,
     axes.local_reshape_lift,
     axes.local_reshape_to_dimshuffle,
     axes.local_alloc_sink_dimshuffle,

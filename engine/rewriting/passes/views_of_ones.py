@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from engine.graph import Apply, FunctionGraph, Variable
-from engine.rewriting.index_facts import WHOLE, indexed
+from engine.rewriting.index_facts import WHOLE, indexed, only_user
 from engine.rewriting.passes.lifted_parts import basic_indices
 from engine.rewriting.replacing import typed
 from engine.rewriting.rewriters import node_rewriter
 from engine.tensor import DimShuffle, Reshape, Subtensor, dimshuffle
 from engine.tensor.conversion import number
 from engine.tensor.index_entries import INTEGER
-from engine.tensor.matching import tensor_type_of
+from engine.tensor.matching import scalar_value, tensor_type_of
 
 
 @node_rewriter([Reshape])
@@ -29,6 +29,23 @@ def local_reshape_dimshuffle(fgraph: FunctionGraph, node: Apply) -> list[Variabl
         return None
     result = node.op.make_node(dimshuffle(x, order), *node.inputs[1:]).outputs[0]
     return typed(node, result)
+
+
+@node_rewriter([DimShuffle])
+def local_fuse_expand_dims_reshape(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
+    """dimshuffle(reshape(x, (n, 1, m)), 0, 2, "x") -> reshape(x, (n, m, 1)), if nothing else uses the reshape,
+    which may be a copy.
+    """
+    op, inner = node.op, only_user(fgraph, node)
+    assert isinstance(op, DimShuffle)
+    if inner is None or not isinstance(inner.op, Reshape) or list(op.shuffle) != sorted(op.shuffle):
+        return None
+    x, *lengths = inner.inputs
+    if any(scalar_value(lengths[axis]) != 1 for axis in op.drop):
+        return None
+    one = number(1, "int64")
+    shape = [one if place == "x" else lengths[place] for place in op.new_order]
+    return typed(node, Reshape(len(shape)).make_node(x, *shape).outputs[0])
 
 
 @node_rewriter([DimShuffle])

@@ -94,7 +94,6 @@ FORMS: dict[str, tuple[str, ...]] = {
         "test_basic.py::test_local_join_empty",
         "test_shape.py::TestLocalUselessReshape::test_all_but_one_match",
         "test_shape.py::TestLocalReshapeToDimshuffle::*",
-        "test_shape.py::test_expand_dims_squeeze_reshape_fusion",
         "test_subtensor.py::test_local_uint_constant_indices",
         "test_subtensor_lift.py::TestLocalSubtensorMakeVector::*",
         "test_subtensor_lift.py::TestExtractDiagLiftPass::test_extract_diag_of_write",

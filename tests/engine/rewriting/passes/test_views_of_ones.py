@@ -37,6 +37,38 @@ def test_a_dropped_axis_of_unknown_length_is_checked_before_a_reshape():
         f(X, 3)
 
 
+@pytest.mark.parametrize(
+    ("shape", "order", "ndim"),
+    [
+        ((3, 2), (0, "x", 1), 3),
+        ((3, 2), ("x", 0, 1, "x"), 4),
+        ((3, -1), (0, 1, "x"), 3),
+        ((3, 1, 2), (0, 2), 2),
+        ((1, 3, 2), (1, 2, "x"), 3),
+    ],
+)
+def test_axes_of_length_1_come_and_go_in_the_reshape_before(rewritten, shape, order, ndim):
+    x, n = pt.dmatrix("x"), pt.lscalar("n")
+    for first in (n, 3):
+        lengths = [first if length == 3 else length for length in shape]
+        moved = pt.reshape(x, lengths).dimshuffle(order)
+        graph = rewritten([x, n], moved).check_values(X, np.array(3), exact=True)
+        assert graph.ops == [f"Reshape{{ndim={ndim}}}"]
+        with pytest.raises(ValueError, match="elements"):
+            engine.function([x, n], moved, on_unused_input="ignore")(np.ones((2, 4)), 3)
+
+
+def test_a_reshape_that_is_used_elsewhere_and_other_orders_stay(rewritten):
+    x, n = pt.dmatrix("x"), pt.lscalar("n")
+    shaped = pt.reshape(x, (n, 2))
+    values = X, np.array(3)
+    assert "Reshape{ndim=2}" in rewritten([x, n], shaped[:, None].dimshuffle(2, 1, 0)).ops
+    graph = rewritten([x, n], [shaped[:, None], shaped]).check_values(*values, exact=True)
+    assert graph.ops.count("Reshape{ndim=2}") == 1
+    dropped = rewritten([x, n], pt.reshape(x, (n, 2, 3)).dimshuffle(1, 2))
+    assert dropped.check_values(X, np.array(1)).ops[-1].startswith("DimShuffle")
+
+
 def test_a_whole_axis_of_length_1_is_indexed_where_somebody_asks_for_uncanonical_forms(rewritten):
     x, n = pt.tensor("x", dtype="float64", shape=(None, 1, None)), pt.lscalar("n")
     part = x[:, :, n:].dimshuffle(0, 2)
