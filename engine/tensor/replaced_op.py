@@ -9,6 +9,7 @@ from engine.configdefaults import compiling
 from engine.graph.apply import Apply
 from engine.graph.op import Op
 from engine.graph.reference import evaluate
+from engine.graph.variables import Constant
 from engine.tensor.conversion import as_tensor_variable
 
 
@@ -33,7 +34,7 @@ class ReplacedOp(Op):
 
     def perform(self, node: Apply, inputs: Sequence[Any], output_storage: Sequence[list[Any]]) -> None:
         with compiling():
-            given = [variable.type.make_variable() for variable in node.inputs]
+            given = [v if isinstance(v, Constant) else v.type.make_variable() for v in node.inputs]
             outputs = self.replacement(*given)
         for cell, result in zip(output_storage, evaluate(given, outputs, inputs), strict=True):
             cell[0] = result

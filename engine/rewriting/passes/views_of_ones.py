@@ -44,7 +44,7 @@ def local_fuse_expand_dims_reshape(fgraph: FunctionGraph, node: Apply) -> list[V
     if any(scalar_value(lengths[axis]) != 1 for axis in op.drop):
         return None
     one = number(1, "int64")
-    shape = [one if place == "x" else lengths[place] for place in op.new_order]
+    shape = [one if isinstance(place, str) else lengths[place] for place in op.new_order]
     return typed(node, Reshape(len(shape)).make_node(x, *shape).outputs[0])
 
 

@@ -53,6 +53,13 @@ def test_values_and_gradients_are_those_of_the_definition(name):
     verify_grad(build, values, n_tests=1)
 
 
+def test_the_reference_knows_of_constants_what_a_function_does():
+    x, rows, column = pt.dmatrix("x"), np.array([True, False, True]), np.array([False, True, False])
+    for mode in ("FAST_RUN", "NUMPY"):
+        f = engine.function([x], x[pt.constant(rows), pt.constant(column)], mode=mode)
+        np.testing.assert_array_equal(f(A), A[rows, column])
+
+
 def test_a_function_has_the_graph_instead_of_the_op():
     x = pt.dmatrix("x")
     f = engine.function([x], [pt.linalg.inv(x) + pt.eye(3), pt.linalg.det(x)])

@@ -8,8 +8,6 @@ from pytensor_tests.explained import ExplainedDifference
 _CHAIN = "a sum of three terms is a chain of sums of two, so that a pattern sees two operands"
 _REDUCTION = "a reduction holds its axes as numbers, and its class is its operation (Sum, Max)"
 _RULE = "an operation of the engine has a rule for dtypes and no preference"
-_BROADCASTS = "an axis broadcasts only if its length is known to be 1 (decision 0111)"
-
 REASONS = {
     "compile/test_maker.py::TestFunction::test_update_err_broadcast": "a matrix of one element is a matrix",
     "graph/rewriting/test_basic.py::*test_low_use_ratio": "a limit of uses is one for all rewrites together",
@@ -26,7 +24,6 @@ REASONS = {
     "tensor/linalg/test_solvers/test_psd.py::*test_repr": "an Op is written with its properties in braces",
     "tensor/random/rewriting/test_basic.py::test_inplace_rewrites*": "it asks for a private function",
     "tensor/random/rewriting/test_basic.py::test_Dimshuffle_lift_re*": "names do not outlive compiling",
-    "tensor/random/rewriting/test_basic.py::test_Subtensor_lift*": _BROADCASTS,
     "tensor/random/rewriting/test_basic.py::test_unused_rng": "a draw that nothing reads moves its generator",
     "tensor/test_basic.py::TestAlloc::test_alloc_of_view_linker": "new axes are added when it is built",
     "tensor/rewriting/test_elemwise.py::*test_nested_composite": "users' operations run one by one",
