@@ -6,7 +6,7 @@ The result keeps the shape of all operands, by `second`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from engine import scalar
@@ -15,9 +15,10 @@ from engine.rewriting.elementwise_pattern import apply_scalar, scalar_op_of
 from engine.rewriting.rewriters import node_rewriter
 from engine.scalar.op import ScalarOp
 from engine.scalar.promotion import DISCRETE, INTEGERS, integer_range
+from engine.tensor.creation import alloc
 from engine.tensor.elemwise import cast, elemwise
 from engine.tensor.matching import dtype_of, scalar_value, tensor_type_of
-from engine.tensor.shape import is_length
+from engine.tensor.shape import MakeVector, is_length
 
 _NEVER: dict[ScalarOp, bool] = {scalar.lt: False, scalar.gt: False}
 """The comparisons that are known for any x beside itself."""
@@ -43,8 +44,8 @@ _NEUTRAL: dict[ScalarOp, bool] = {scalar.and_: True, scalar.or_: False}
 
 @node_rewriter([elemwise(op) for op in (*_OF_WHOLE, *_KEEPING, scalar.xor)])
 def local_useless_elemwise_comparison(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
-    """x < x -> False; maximum(x, x) -> x; n < 0 -> False, maximum(n, 0) -> n for a length n; x & 0 -> 0, and
-    the like.
+    """x < x -> False; maximum(x, x) -> x; n < 0 -> False, maximum(n, 0) -> n for a length n, or for a vector
+    of them; x & 0 -> 0, and the like.
     """
     x, y = node.inputs
     if x is y:
@@ -86,10 +87,12 @@ def _full(dtype: str) -> int:
 
 
 def _of_length(op: Any, length: Variable, bound: Any) -> Any:
-    """Return `op` of a length and the number `bound`: a number, or the length, if it is known; or None."""
-    if bound is None or bound > 0 or dtype_of(length) != "int64" or tensor_type_of(length).ndim:
+    """Return `op` of a length, or of a vector of lengths, and the number `bound`: a number, or the lengths,
+    if it is known; or None.
+    """
+    if bound is None or bound > 0 or dtype_of(length) != "int64":
         return None
-    if not is_length(length):
+    if not _written_lengths(length) and (tensor_type_of(length).ndim or not is_length(length)):
         return None
     if op == scalar.maximum:
         return length
@@ -99,6 +102,12 @@ def _of_length(op: Any, length: Variable, bound: Any) -> Any:
     if bound < 0:
         known |= {scalar.le: False, scalar.gt: True, scalar.eq: False, scalar.neq: True}
     return known.get(op)
+
+
+def _written_lengths(v: Variable) -> Sequence[Variable]:
+    """Return the elements of a vector that is written by them, if all are lengths; otherwise none."""
+    elements = v.owner.inputs if v.owner is not None and isinstance(v.owner.op, MakeVector) else ()
+    return elements if all(is_length(element) for element in elements) else ()
 
 
 @node_rewriter([elemwise(scalar.where)])
@@ -128,8 +137,11 @@ def _shaped(node: Apply, found: Any, others: Iterable[Variable]) -> list[Variabl
     output = node.outputs[0]
     result: Variable = cast(found, dtype_of(output))
     for other in others:
-        if other is not found and not all(tensor_type_of(other).broadcastable):
-            result = apply_scalar(scalar.second, other, result)
+        if other is found or all(tensor_type_of(other).broadcastable):
+            continue
+        written = _written_lengths(other) if all(tensor_type_of(result).broadcastable) else ()
+        # Lengths are not computed for the place of a number alone.
+        result = alloc(result, len(written)) if written else apply_scalar(scalar.second, other, result)
     missing = tensor_type_of(output).ndim - tensor_type_of(result).ndim
     if missing:
         return None

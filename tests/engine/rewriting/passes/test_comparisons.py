@@ -39,6 +39,18 @@ def test_lengths_are_not_negative(rewritten):
         assert rewritten([x, y], unknown).check_values(X, X).ops != []
 
 
+def test_a_vector_of_lengths_is_compared_as_they_are(rewritten):
+    x, n = pt.dmatrix("x"), pt.lscalar("n")
+    lengths = pt.stack([x.shape[1], x.shape[0], x.shape[0] * 2])
+    for known in (pt.eq(lengths, -1), lengths >= 0, pt.lt(lengths, 0), pt.minimum(lengths, 0)):
+        graph = rewritten(x, known).check_values(X[None])
+        assert graph.ops == ["Alloc"]
+    assert "maximum" not in rewritten(x, pt.maximum(lengths, 0)).check_values(X[None]).ops
+    assert "eq" in rewritten(x, pt.eq(lengths, 0)).check_values(X[None]).ops
+    mixed = pt.eq(pt.stack([x.shape[0], n]), -1)
+    assert "eq" in rewritten([x, n], mixed).check_values(X[None], np.int64(-1)).ops
+
+
 @pytest.mark.parametrize("condition", [True, False, np.array([[0.0]]), np.nan])
 def test_a_known_condition_chooses_in_the_shape_of_both(rewritten, condition):
     row, column = pt.drow("row"), pt.dcol("column")
