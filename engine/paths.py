@@ -78,6 +78,7 @@ _TABLE: dict[str, dict[str, str]] = {
     },
     "engine.tensor.rewriting": {
         "engine.rewriting.batches": "local_blockwise_alloc local_useless_blockwise",
+        "engine.rewriting.canonical_powers": "local_mul_exp_to_exp_add local_mul_pow_to_pow_add",
         "engine.rewriting.canonical_products": "local_mul_canonizer mul_canonizer",
         "engine.rewriting.canonical_signs": "local_neg_to_mul",
         "engine.rewriting.inner_graphs": "inline_optimized_einsum",
@@ -150,6 +151,7 @@ _TABLE: dict[str, dict[str, str]] = {
         "engine.rewriting.registration": "register_canonicalize register_specialize register_stabilize "
         "register_uncanonicalize register_useless",
         "engine.rewriting.shape_feature": "ShapeFeature ShapeOptimizer",
+        "engine.rewriting.specialized": "local_div_exp_to_mul_exp local_log_div",
     },
 }
 """By the package at the root of paths: modules of the engine, and the names that are there."""

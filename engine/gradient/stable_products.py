@@ -65,7 +65,7 @@ def exponential_product(v: Variable) -> Any:
     """Return the form of exp(x) * exp(y), or None."""
     operands = floats(v, arithmetic.mul)
     exponents = None if operands is None else [exponent_of(operand) for operand in operands]
-    if exponents is None or not _are_of_one_shape(*exponents):
+    if exponents is None or not are_of_one_shape(*exponents):
         return None
     return exp(add(*exponents))
 
@@ -78,7 +78,7 @@ def exponential_quotient(above: Variable | None, below: Variable) -> Any:
     if above is None:
         return exp(opposite(y))
     x = exponent_of(above)
-    return exp(sub(x, y)) if _are_of_one_shape(x, y) else None
+    return exp(sub(x, y)) if are_of_one_shape(x, y) else None
 
 
 def exponential_share(above: Variable | None, below: Variable) -> Any:
@@ -130,7 +130,7 @@ def cancelled(above: Variable | None, below: Variable) -> Any:
     """Return the form of x * y / y, or None. It is x even where y is 0, infinite or NaN, as in PyTensor."""
     operands = None if above is None else floats(above, arithmetic.mul)
     for factor, other in () if operands is None else (operands, operands[::-1]):
-        if scalar_value(factor) is None and is_alike(factor, below) and _are_of_one_shape(factor, other):
+        if scalar_value(factor) is None and is_alike(factor, below) and are_of_one_shape(factor, other):
             return other
     return None
 
@@ -221,7 +221,7 @@ def _exponents_within(v: Variable, steps: int = DEEPEST) -> Any:
     return None if x is None else node.op.make_node(x, *node.inputs[1:]).outputs[0]
 
 
-def _are_of_one_shape(first: Any, second: Any) -> bool:
+def are_of_one_shape(first: Any, second: Any) -> bool:
     """Return True for two variables of which neither broadcasts to the other, as far as types tell."""
     if first is None or second is None:
         return False

@@ -32,7 +32,7 @@ def local_mul_canonizer(fgraph: FunctionGraph, node: Apply) -> list[Variable] | 
     output = node.outputs[0]
     if dtype_of(output) not in COMPILED_FLOATS:
         return None
-    fraction = _Fraction(dtype_of(output), tensor_type_of(output).ndim)
+    fraction = Fraction(dtype_of(output), tensor_type_of(output).ndim)
     fraction.multiply(output, is_above=True)
     fraction.cancel()
     if not fraction.has_plain_numbers():
@@ -45,7 +45,7 @@ mul_canonizer = in2out(local_mul_canonizer, name="mul_canonizer")
 """Writes all products and quotients of a graph as fractions."""
 
 
-class _Fraction:
+class Fraction:
     """A quotient of two products of a number and factors: of each, the one above the line comes first."""
 
     def __init__(self, dtype: str, ndim: int) -> None:

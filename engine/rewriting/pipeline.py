@@ -8,7 +8,9 @@ from typing import Any
 from engine.graph import Constant, FunctionGraph, Supervisor, Variable, graph_inputs
 from engine.graph.replace import clone as copied
 from engine.graph.rewrite_query import RewriteDatabaseQuery
+from engine.rewriting import canonical_powers
 from engine.rewriting.batches import BatchDB, local_blockwise_alloc, local_useless_blockwise
+from engine.rewriting.changes import Changes
 from engine.rewriting.database import Description, EquilibriumDB, SequenceDB
 from engine.rewriting.inner_graphs import (
     GraphStore,
@@ -71,6 +73,7 @@ from engine.rewriting.replaced_ops import ReplaceOps, local_replace_op
 from engine.rewriting.rewriters import GraphRewriter, NodeRewriter, RewriteReport
 from engine.rewriting.scans import CLEAN, ScanDB, ScanRewriter
 from engine.rewriting.selections import selection_database
+from engine.rewriting.specialized import SPECIALIZED
 from engine.rewriting.walking import WalkingGraphRewriter
 
 CANONICALIZE: tuple[NodeRewriter, ...] = (
@@ -91,6 +94,7 @@ CANONICALIZE: tuple[NodeRewriter, ...] = (
     shapes.local_useless_dimshuffle_makevector,
     casts.local_useless_cast,
     casts.local_cast_of_cast,
+    casts.local_cast_of_truth_sum,
     axes.local_dimshuffle_lift,
     axes.local_useless_reshape,
     axes.local_reshape_of_reshape,
@@ -175,6 +179,9 @@ DEFAULT_QUERY = RewriteDatabaseQuery(include=("fast_run",))
 def _canonical_forms() -> EquilibriumDB:
     """Return the database of rewrites of nodes, by name and by PyTensor's tags."""
     canonicalize = EquilibriumDB("canonicalize")
+    # Functions have these where their mode names them; then they come first.
+    for named in (canonical_powers.local_mul_exp_to_exp_add, canonical_powers.local_mul_pow_to_pow_add):
+        canonicalize.register(named.name, named, use_db_name_as_tag=False)
     canonicalize.register(
         local_replace_op.name, local_replace_op, "fast_run", "fast_compile", use_db_name_as_tag=False
     )
@@ -190,6 +197,10 @@ def _canonical_forms() -> EquilibriumDB:
         (batched_products.local_batched_matmul_to_core_matmul_with_reshape, "specialize"),
     ):
         canonicalize.register(inlining.name, inlining, tag, use_db_name_as_tag=False)
+    outer = dots.local_outer_to_mul
+    canonicalize.register(
+        outer.name, outer, "fast_run", "fast_compile", "specialize", use_db_name_as_tag=False
+    )
     # It removes checks that may fail: functions have it where their mode names it.
     canonicalize.register(
         "local_remove_all_assert", checks.local_remove_all_assert, "unsafe", use_db_name_as_tag=False
@@ -207,6 +218,8 @@ def _canonical_forms() -> EquilibriumDB:
             also = ["shape_unsafe"] if rewriter.name in _UNSAFE else []
             also += as_in_pytensor.get(rewriter.name, [])
             canonicalize.register(rewriter.name, rewriter, *tags, *also, use_db_name_as_tag=False)
+    for form in SPECIALIZED:
+        canonicalize.register(form.name, form, "specialize", use_db_name_as_tag=False)
     return canonicalize
 
 
@@ -303,8 +316,9 @@ def rewrite_graph(
 ) -> Any:
     """Return `graph` rewritten by the engine's rewrites of the tags `include`, then by `custom_rewrite`.
 
-    Variables stay as they are: the result is new variables of the same inputs. A FunctionGraph is rewritten
-    in place unless `clone`. Tags that no rewrite has choose none.
+    Variables stay as they are: the result is new variables of the same inputs, or `graph` itself if nothing
+    is rewritten in it. A FunctionGraph is rewritten in place unless `clone`. Tags that no rewrite has choose
+    none.
     """
     query = RewriteDatabaseQuery(include, require, exclude)
     if isinstance(graph, FunctionGraph):
@@ -312,9 +326,12 @@ def rewrite_graph(
         _rewrite_by(fgraph, query, custom_rewrite)
         return fgraph
     outputs = [graph] if isinstance(graph, Variable) else list(graph)
-    fgraph = _graph_of(outputs)
+    fgraph, changes = _graph_of(outputs), Changes()
+    fgraph.attach_feature(changes)
     _rewrite_by(fgraph, query, custom_rewrite)
-    return fgraph.outputs[0] if isinstance(graph, Variable) else list(fgraph.outputs)
+    fgraph.remove_feature(changes)
+    found = list(fgraph.outputs) if changes.are_made else outputs
+    return found[0] if isinstance(graph, Variable) else found
 
 
 def _graph_of(outputs: Sequence[Variable]) -> FunctionGraph:

@@ -1,14 +1,16 @@
-"""Casts without effect, and casts of casts."""
+"""Casts without effect, of casts, and of sums with truth values."""
 
 from __future__ import annotations
 
 from engine import scalar
 from engine.graph import Apply, FunctionGraph, Variable
+from engine.rewriting.elementwise_pattern import apply_scalar, scalar_op_of
+from engine.rewriting.replacing import typed
 from engine.rewriting.rewriters import node_rewriter
 from engine.scalar import Cast
 from engine.scalar.promotion import COMPLEX, DTYPES, FLOATS, INEXACT, integer_range, part_of
 from engine.tensor.elemwise import Elemwise, cast, elemwise
-from engine.tensor.matching import dtype_of
+from engine.tensor.matching import dtype_of, scalar_value
 
 CASTS = [elemwise(Cast(dtype)) for dtype in DTYPES]
 
@@ -53,3 +55,37 @@ def local_cast_of_cast(fgraph: FunctionGraph, node: Apply) -> list[Variable] | N
     if dtype_of(node.inputs[0]) not in HOLDS_EXACTLY[dtype_of(x)]:
         return None
     return [cast(x, dtype_of(node.outputs[0]))]
+
+
+_SMALL = 1024
+"""Every float dtype has the whole numbers next to those up to here."""
+
+
+@node_rewriter(CASTS)
+def local_cast_of_truth_sum(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
+    """cast(1 - p) -> 1.0 - cast(p), and such sums and differences with small whole numbers, for floats and
+    truth values p.
+
+    So a mask and its complement are one conversion, and one from a byte: that of eight bytes is no vector
+    instruction. Of sums that nothing else reads, and which do not wrap.
+    """
+    total, dtype = node.inputs[0], dtype_of(node.outputs[0])
+    inner = total.owner
+    if dtype not in FLOATS or inner is None or inner.op not in _SUMS or len(fgraph.clients[total]) > 1:
+        return None
+    for number, truth in (inner.inputs, inner.inputs[::-1]):
+        if dtype_of(truth) == "bool" and _is_small(number, dtype_of(total)):
+            operands = [cast(v, dtype) for v in inner.inputs]
+            return typed(node, apply_scalar(scalar_op_of(inner), *operands))
+    return None
+
+
+_SUMS = (elemwise(scalar.add), elemwise(scalar.sub))
+
+
+def _is_small(number: Variable, dtype: str) -> bool:
+    """Return True for a constant of which sums and differences with 1 are small, and are held by `dtype`."""
+    value = scalar_value(number)
+    if value is None or dtype_of(number) in INEXACT or abs(value) > _SMALL:
+        return False
+    return all(near in integer_range(dtype) for near in (int(value) - 1, int(value) + 1))

@@ -20,8 +20,30 @@ from engine.tensor.products import Dot
 def local_dot_to_mul(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
     """dot(x, y) -> x * y, of floats, if the axes that are multiplied have length 1.
 
-    A length that no type tells is compared with 1 when it is computed.
+    A length that no type tells is compared with 1 when it is computed. A column times a row stays: see
+    `local_outer_to_mul`.
     """
+    return None if _is_outer(node) else _elementwise(node)
+
+
+@node_rewriter([Dot])
+def local_outer_to_mul(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
+    """dot(x, y) -> x * y of a column and a row of floats, for a loop that reads it.
+
+    It is no canonical form: a library that looks for products of matrices finds this one among them.
+    """
+    return _elementwise(node) if _is_outer(node) else None
+
+
+def _is_outer(node: Apply) -> bool:
+    """Return True for a product of two matrices, of which one has one column and the other has one row."""
+    if not isinstance(node.op, Dot):
+        return False
+    x, y = (tensor_type_of(v).shape for v in node.inputs)
+    return x[1:] == (1,) and len(y) == 2 and y[0] == 1
+
+
+def _elementwise(node: Apply) -> list[Variable] | None:
     batch_ndim = 0 if isinstance(node.op, Dot) else _batch_ndim_of_dot(node)
     output = node.outputs[0]
     if batch_ndim is None or dtype_of(output) not in FLOATS:

@@ -339,3 +339,12 @@ def test_fusion_is_left_out_by_pytensors_name():
     x = pt.vector("x")
     f = engine.function([x], pt.exp(pt.sin(x)), mode=get_default_mode().excluding("local_elemwise_fusion"))
     assert [str(node.op) for node in f.maker.fgraph.toposort()] == ["sin", "exp"]
+
+
+def test_a_graph_in_which_nothing_is_rewritten_is_given_back():
+    x, y = pt.dvector("x"), pt.dvector("y")
+    written = [pt.sin(x + y), pt.cos(y)]
+    assert rewrite_graph(written[0]) is written[0]
+    assert all(new is old for new, old in zip(rewrite_graph(written), written, strict=True))
+    assert rewrite_graph([*written, x * 1])[2] is x
+    assert rewrite_graph([*written, x * 1])[0] is not written[0]

@@ -20,6 +20,7 @@ FUSED = "the compiled function has a Composite, in which the Ops that the test c
 FUSION = "loops are fused by other rules, and their order is another"
 SPELLED = "the result is the same numbers in another form"
 SWITCHED = "a branch that is computed by one more operation would cost more than a choice"
+UNORDERED = "x <= x is False where x is NaN"
 INTEGERS = "a square of whole numbers wraps, so its root is not the number"
 NOT_MOVED = "an index with arrays moves where every check stays, and it selects no more (decision 0192)"
 CHAINED = "an index with several arrays or a mask is a gather of rows before rewrites see it (decision 0138)"
@@ -32,7 +33,6 @@ DTYPE = "a part is set to a value of its own dtype; what would lose digits is re
 NUMBERS = "a number in a graph of tensors is a tensor"
 PLAIN = "it makes an Op as only PyTensor's own code does"
 ADDED = "two written parts are merged only where lengths are known to fit"
-COPIED = "a rewritten graph is made of new nodes, also where no rewrite applied"
 BATCH = "a batch is an Op with more axes, not a Blockwise (decision 0117)"
 INFINITE = "eye(n) * d is NaN beside the diagonal where d is infinite, so it is no diagonal matrix"
 
@@ -72,8 +72,6 @@ FORMS: dict[str, tuple[str, ...]] = {
         "test_math.py::TestSigmoidRewrites::test_exp_over_1_plus_exp",
         "test_math.py::TestSoftplusRewrites::*",
         "test_math.py::test_local_logit_sigmoid",
-        "test_math.py::test_local_mul_exp_to_exp_add",
-        "test_math.py::test_local_mul_pow_to_pow_add",
         "test_math.py::test_local_merge_abs",
         "test_math.py::TestLocalMergeSwitchSameCond::*",
         "test_math.py::TestLocalSumProd::test_local_sum_prod_of_scalar_mul",
@@ -84,11 +82,7 @@ FORMS: dict[str, tuple[str, ...]] = {
     ),
     SPELLED: (
         "test_math.py::TestLocalSumProd::test_local_careduce_of_alloc_broadcast_reduced_axes",
-        "test_math.py::test_log_div_positive_constant*",
-        "test_math.py::test_local_div_exp_to_mul_exp",
-        "test_math.py::test_cast_in_mul_canonizer",
         "test_math.py::TestAlgebraicCanonizer::test_mul_div_cases",
-        "test_math.py::TestLocalUselessElemwiseComparison::*",
         "test_basic.py::TestUselessElemwise::*",
         "test_basic.py::TestLiftTransposeThroughDot::*",
         "test_basic.py::test_local_join_empty",
@@ -98,11 +92,10 @@ FORMS: dict[str, tuple[str, ...]] = {
         "test_subtensor_lift.py::TestLocalSubtensorMakeVector::*",
         "test_subtensor_lift.py::TestExtractDiagLiftPass::test_extract_diag_of_write",
         "test_elemwise.py::test_local_useless_expand_dims_in_reshape",
-        "test_math.py::test_local_dot_to_mul?False-*",
         "test_math.py::TestAlgebraicCanonizer::test_broadcasted_by_constant",
     ),
-    COPIED: ("test_math.py::TestAlgebraicCanonizer::test_mismatching_types",),
     SWITCHED: ("test_basic.py::TestLocalMergeSwitchSameCond::*",),
+    UNORDERED: ("test_math.py::TestLocalUselessElemwiseComparison::test_inequality_with_self",),
     INTEGERS: ("test_math.py::TestSqrSqrt::test_sqrt_sqr_integer_upcast",),
     NOT_MOVED: (
         "test_subtensor_lift.py::TestLocalSubtensorOfBatchDims::test_*adv*",

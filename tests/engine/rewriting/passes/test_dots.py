@@ -4,6 +4,7 @@ import pytest
 import engine
 import engine.tensor as pt
 from engine.errors import ArgumentError
+from engine.rewriting import rewrite_graph
 from engine.tensor.blockwise import Blockwise, vectorize_graph
 from engine.tensor.products import Dot
 
@@ -56,3 +57,12 @@ def _cores(left, right):
 def test_a_product_over_unknown_lengths_stays(rewritten):
     x, y = pt.dmatrix("x"), pt.dmatrix("y")
     assert rewritten([x, y], pt.dot(x, y)).check_values(X[:, None], X[None]).ops == ["Dot"]
+
+
+def test_the_canonical_form_of_a_column_times_a_row_is_a_product_of_matrices():
+    x, y = pt.tensor("x", shape=(3, 1)), pt.tensor("y", shape=(1, 4))
+    outer = pt.dot(x, y)
+    assert rewrite_graph(outer) is outer
+    assert isinstance(rewrite_graph(outer, include=("specialize",)).owner.op, pt.elemwise.Elemwise)
+    batch = vectorize_graph(outer, {x: pt.tensor(shape=(2, 3, 1))})
+    assert isinstance(rewrite_graph(batch).owner.op, pt.elemwise.Elemwise)
