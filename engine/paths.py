@@ -80,6 +80,7 @@ _TABLE: dict[str, dict[str, str]] = {
         "engine.rewriting.batches": "local_blockwise_alloc local_useless_blockwise",
         "engine.rewriting.canonical_powers": "local_mul_exp_to_exp_add local_mul_pow_to_pow_add",
         "engine.rewriting.canonical_products": "local_mul_canonizer mul_canonizer",
+        "engine.rewriting.canonical_reductions": "local_sum_prod_of_mul_or_div",
         "engine.rewriting.canonical_signs": "local_neg_to_mul",
         "engine.rewriting.inner_graphs": "inline_optimized_einsum",
         "engine.rewriting.linear_algebra.database": "DrainSpecifyAssumptions",

@@ -33,14 +33,14 @@ def local_neg_to_mul(fgraph: FunctionGraph, node: Apply) -> list[Variable] | Non
     elif dtype == "bool":
         return None
     else:
-        found = reduce(lambda a, b: apply_scalar(scalar.mul, a, b), _negative(_factors(x), dtype))
+        found = reduce(lambda a, b: apply_scalar(scalar.mul, a, b), _negative(factors_of(x), dtype))
     return [found] if output.type.is_super(found.type) else None
 
 
-def _factors(x: Variable, steps: int = DEEPEST) -> list[Any]:
+def factors_of(x: Variable, steps: int = DEEPEST) -> list[Any]:
     """Return the factors of a product of products, from the left; of anything else, itself."""
     operands = operands_of(x, scalar.mul) if steps else None
-    return [x] if operands is None else [*_factors(operands[0], steps - 1), operands[1]]
+    return [x] if operands is None else [*factors_of(operands[0], steps - 1), operands[1]]
 
 
 def _negative(factors: Sequence[Any], dtype: str) -> list[Any]:

@@ -10,6 +10,7 @@ from engine.graph.replace import clone as copied
 from engine.graph.rewrite_query import RewriteDatabaseQuery
 from engine.rewriting import canonical_powers
 from engine.rewriting.batches import BatchDB, local_blockwise_alloc, local_useless_blockwise
+from engine.rewriting.canonical_reductions import local_sum_prod_of_mul_or_div
 from engine.rewriting.changes import Changes
 from engine.rewriting.database import Description, EquilibriumDB, SequenceDB
 from engine.rewriting.inner_graphs import (
@@ -180,7 +181,11 @@ def _canonical_forms() -> EquilibriumDB:
     """Return the database of rewrites of nodes, by name and by PyTensor's tags."""
     canonicalize = EquilibriumDB("canonicalize")
     # Functions have these where their mode names them; then they come first.
-    for named in (canonical_powers.local_mul_exp_to_exp_add, canonical_powers.local_mul_pow_to_pow_add):
+    for named in (
+        canonical_powers.local_mul_exp_to_exp_add,
+        canonical_powers.local_mul_pow_to_pow_add,
+        local_sum_prod_of_mul_or_div,
+    ):
         canonicalize.register(named.name, named, use_db_name_as_tag=False)
     canonicalize.register(
         local_replace_op.name, local_replace_op, "fast_run", "fast_compile", use_db_name_as_tag=False

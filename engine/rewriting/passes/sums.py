@@ -7,6 +7,7 @@ sum(x) does. A sum of zeros may get another sign.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 from engine import scalar
 from engine.graph import Apply, FunctionGraph, Variable
@@ -17,6 +18,7 @@ from engine.rewriting.rewriters import node_rewriter
 from engine.scalar.promotion import FLOATS
 from engine.tensor import Sum, cast, dimshuffle
 from engine.tensor.axes import with_axis
+from engine.tensor.elemwise import Elemwise
 from engine.tensor.matching import dtype_of, operands_of, scalar_value, tensor_type_of
 from engine.tensor.quantifiers import All, Any
 from engine.tensor.reduction import Max, Min, Prod, Reduction
@@ -46,7 +48,25 @@ def local_reduce_broadcastable(fgraph: FunctionGraph, node: Apply) -> list[Varia
     if len(ones) < len(op.axis):
         axes = tuple([kept.index(axis) for axis in op.axis if axis not in ones])
         return [with_axis(op, axes).make_node(dimshuffle(x, kept)).outputs[0]]
-    return _without_axes(node, dimshuffle(x, kept))
+    is_read_once = len(fgraph.clients[x]) == 1
+    return _without_axes(node, _of_axes(x, kept) if is_read_once else dimshuffle(x, kept))
+
+
+def _of_axes(x: Variable, kept: Sequence[int]) -> Variable:
+    """Return the axes `kept` of `x`, whose others have length 1; if one loop computes it, as a loop over
+    these axes of its operands, with which the loop that reads it is fused.
+    """
+    node, gone = x.owner, [axis for axis in range(tensor_type_of(x).ndim) if axis not in kept]
+    is_one_loop = node is not None and isinstance(node.op, Elemwise) and len(node.outputs) == 1
+    if node is None or not is_one_loop or not all(_is_read_from_memory(v, gone) for v in node.inputs):
+        return dimshuffle(x, kept)
+    return node.op.make_node(*[dimshuffle(v, kept) for v in node.inputs]).outputs[0]
+
+
+def _is_read_from_memory(operand: Variable, gone: Sequence[int]) -> bool:
+    """Return True if no loop computes `operand`, and its axes `gone` have length 1."""
+    is_computed = operand.owner is not None and isinstance(operand.owner.op, Elemwise)
+    return not is_computed and all(tensor_type_of(operand).shape[axis] == 1 for axis in gone)
 
 
 def _without_axes(node: Apply, x: Variable) -> list[Variable]:

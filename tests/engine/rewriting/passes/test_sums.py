@@ -139,3 +139,12 @@ def test_a_mode_may_keep_reductions_over_no_axis():
     total = pytensor.function([x], pt.sum(x, axis=()), mode=mode)
     assert [str(node.op) for node in total.maker.fgraph.toposort()] == ["Sum{axis=[]}"]
     np.testing.assert_array_equal(total(X[0]), X[0])
+
+
+def test_axes_of_length_1_are_left_out_of_the_operands_of_a_loop(rewritten):
+    row, x = pt.drow("row"), pt.dvector("x")
+    for reduced in (pt.sum, pt.max):
+        graph = rewritten([row, x], reduced(row * x, axis=0) + x).check_values(
+            np.ones((1, 2)), np.array([1.0, 3])
+        )
+        assert graph.ops[-2:] == ["mul", "add"]
