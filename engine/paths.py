@@ -82,6 +82,7 @@ _TABLE: dict[str, dict[str, str]] = {
         "engine.rewriting.canonical_products": "local_mul_canonizer mul_canonizer",
         "engine.rewriting.canonical_reductions": "local_sum_prod_of_mul_or_div",
         "engine.rewriting.canonical_signs": "local_neg_to_mul",
+        "engine.rewriting.distributed_products": "local_greedy_distributor",
         "engine.rewriting.inner_graphs": "inline_optimized_einsum",
         "engine.rewriting.linear_algebra.database": "DrainSpecifyAssumptions",
         "engine.rewriting.linear_algebra.decompositions": "cholesky_ldotlt cholesky_of_diag eigh_of_diag "

@@ -13,6 +13,7 @@ from engine.rewriting.batches import BatchDB, local_blockwise_alloc, local_usele
 from engine.rewriting.canonical_reductions import local_sum_prod_of_mul_or_div
 from engine.rewriting.changes import Changes
 from engine.rewriting.database import Description, EquilibriumDB, SequenceDB
+from engine.rewriting.distributed_products import local_greedy_distributor
 from engine.rewriting.inner_graphs import (
     GraphStore,
     InlineGraphs,
@@ -185,6 +186,7 @@ def _canonical_forms() -> EquilibriumDB:
         canonical_powers.local_mul_exp_to_exp_add,
         canonical_powers.local_mul_pow_to_pow_add,
         local_sum_prod_of_mul_or_div,
+        local_greedy_distributor,
     ):
         canonicalize.register(named.name, named, use_db_name_as_tag=False)
     canonicalize.register(
