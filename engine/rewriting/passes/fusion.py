@@ -9,9 +9,8 @@ inside the reduction's loop, without storing it. `RecomputeForReductions` prepar
 sum(exp(m)); m - b` fusion would store `m` for both, since a value that a reduction's loop reads cannot
 leave it; with a copy of `m` for the sum, both loops compute it where they use it.
 
-No cycle can arise. Each node gets a stage: at least that of the nodes it is joined to, and greater than
-that of all others it needs. Only nodes of equal stage are joined, so a node between two Composites has a
-stage in between. A group too large for one Composite is cut in topological order.
+What may be joined without a cycle, stages say (`fusion_stages.py`). A group too large for one Composite is
+cut in topological order.
 """
 
 from __future__ import annotations
@@ -20,11 +19,11 @@ from collections.abc import Iterator, Sequence
 from typing import cast
 
 from engine import scalar
-from engine.graph import Apply, Constant, FunctionGraph, Variable, io_toposort
+from engine.graph import Apply, Constant, FunctionGraph, Variable, graph_inputs, io_toposort
 from engine.inner.base import HasInnerGraph
 from engine.inner.composite import Composite
 from engine.rewriting.elementwise_pattern import scalar_op_of
-from engine.rewriting.passes.fills import asks_for_element
+from engine.rewriting.passes.fusion_stages import Stages, fit_one_loop
 from engine.rewriting.rewriters import GraphRewriter, RewriteReport
 from engine.scalar import ScalarOp, scalar_type
 from engine.scalar.embedded import has_loops
@@ -34,8 +33,8 @@ from engine.tensor.reduction import Reduction
 
 MAX_STATEMENTS = 100
 """The largest number of operations in one Composite: compile time grows faster than linearly."""
-MAX_INPUTS = 32
-"""The largest number of tensors that one Composite reads.
+MAX_INPUTS = 31
+"""The largest number of tensors that one Composite reads: 32 arrays with its result, as a ufunc of numpy.
 
 A sum of very many tensors, such as the gradient of a parameter shared by all layers, becomes equal
 Composites, compiled once.
@@ -58,95 +57,9 @@ class FusionOptimizer(GraphRewriter):
 
     def _fused(self, fgraph: FunctionGraph) -> list[int]:
         """Fuse nodes, and return how many became one, for each Composite."""
-        parts = [part for group in _Stages(fgraph).groups() for part in _parts(group)]
-        return [len(part) for part in parts if len(part) > 1 and _fuse(fgraph, part)]
-
-
-class _Stages:
-    """The stage of each node: nodes of one stage that pass values to each other fit one loop."""
-
-    def __init__(self, fgraph: FunctionGraph) -> None:
-        self.fgraph = fgraph
-        self.order = fgraph.toposort()
-        self.reduction: dict[Apply, Apply | None] = {}
-        for node in reversed(self.order):
-            self.reduction[node] = self._only_reduction(node)
-        self.stage: dict[Apply, int] = {}
-        for node in self.order:
-            self.stage[node] = self._first_stage(node)
-        for node in reversed(self.order):
-            self.stage[node] = self._last_stage(node)
-
-    def _clients(self, node: Apply) -> list[Apply]:
-        return [client for output in node.outputs for client, _ in self.fgraph.clients[output]]
-
-    def _only_reduction(self, node: Apply) -> Apply | None:
-        """Return the node read by the reduction for which alone `node` is computed; None if there is none."""
-        clients = self._clients(node)
-        if not isinstance(node.op, Elemwise):
-            return None
-        if len(clients) == 1 and isinstance(clients[0].op, Reduction):
-            return node
-        found = {self.reduction.get(client) for client in clients}
-        alone = len(found) == 1 and all(fit_one_loop(node, client) for client in clients)
-        return found.pop() if alone else None
-
-    def _join(self, producer: Apply, consumer: Apply) -> bool:
-        """Return True if a value passed between nodes of one stage stays within one loop."""
-        return fit_one_loop(producer, consumer) and self.reduction[producer] is self.reduction[consumer]
-
-    def _first_stage(self, node: Apply) -> int:
-        needed = [self.stage[p] if self._join(p, node) else self.stage[p] + 1 for p in _producers(node)]
-        return max(needed, default=0)
-
-    def _last_stage(self, node: Apply) -> int:
-        """Return the common stage of all users of `node`, if all can be joined; else its first stage."""
-        clients = self._clients(node)
-        later = {self.stage.get(client) for client in clients}
-        if len(later) == 1 and None not in later and all(self._join(node, client) for client in clients):
-            return cast(int, later.pop())
-        return self.stage[node]
-
-    def groups(self) -> list[list[Apply]]:
-        """Return the connected nodes of each stage, by stage, each group in topological order."""
-        leader: dict[Apply, Apply] = {node: node for node in self.order}
-        for node in self.order:
-            for producer in _producers(node):
-                if self.stage[producer] == self.stage[node] and self._join(producer, node):
-                    leader[_find(leader, node)] = _find(leader, producer)
-        groups: dict[Apply, list[Apply]] = {}
-        for node in self.order:
-            if isinstance(node.op, Elemwise):
-                groups.setdefault(_find(leader, node), []).append(node)
-        return sorted(groups.values(), key=lambda group: self.stage[group[0]])
-
-
-def fit_one_loop(producer: Apply, consumer: Apply) -> bool:
-    """Return True if both nodes are elementwise with kernels, and a value passes between them unrepeated."""
-    if not (isinstance(producer.op, Elemwise) and isinstance(consumer.op, Elemwise)):
-        return False
-    if not (has_loops(producer) and has_loops(consumer)):
-        return False
-    # A Composite drops inputs that only give a shape, and with them the check of an element.
-    if asks_for_element(producer) or asks_for_element(consumer):
-        return False
-    return _broadcastable(producer) == _broadcastable(consumer)
-
-
-def _broadcastable(node: Apply) -> tuple[bool, ...]:
-    return tensor_type_of(node.outputs[0]).broadcastable
-
-
-def _producers(node: Apply) -> Iterator[Apply]:
-    return (variable.owner for variable in node.inputs if variable.owner is not None)
-
-
-def _find(leader: dict[Apply, Apply], node: Apply) -> Apply:
-    """Return the representative of the set of `node` (union-find with path halving)."""
-    while leader[node] is not node:
-        leader[node] = leader[leader[node]]
-        node = leader[node]
-    return node
+        parts = [part for group in Stages(fgraph).groups() for part in _parts(group)]
+        wanted = [part for part in parts if len(part) > 1 or _has_unread(fgraph, part[0])]
+        return [len(part) for part in wanted if _fuse(fgraph, part)]
 
 
 def _parts(group: Sequence[Apply]) -> Iterator[list[Apply]]:
@@ -165,6 +78,23 @@ def _parts(group: Sequence[Apply]) -> Iterator[list[Apply]]:
     yield part
 
 
+def _has_unread(fgraph: FunctionGraph, node: Apply) -> bool:
+    """Return True for a Composite, written by a user, with results or arguments that nothing reads."""
+    if not isinstance(scalar_op_of(node), Composite) or not has_loops(node):
+        return False
+    return len(_read_by(fgraph, node)) < len(node.inputs) or not all(map(fgraph.clients.get, node.outputs))
+
+
+def _read_by(fgraph: FunctionGraph, node: Apply) -> list[Variable]:
+    """Return the inputs of `node` that its used results depend on: a Composite may have others."""
+    op = scalar_op_of(node)
+    if not isinstance(op, Composite):
+        return list(node.inputs)
+    used = [inner for v, inner in zip(node.outputs, op.fgraph.outputs, strict=True) if fgraph.clients.get(v)]
+    read = set(graph_inputs(used))
+    return [v for v, inner in zip(node.inputs, op.fgraph.inputs, strict=True) if inner in read]
+
+
 def _statements(node: Apply) -> int:
     op = scalar_op_of(node)
     return len(op.fgraph.nodes) if isinstance(op, HasInnerGraph) else 1
@@ -180,9 +110,9 @@ def _fuse(fgraph: FunctionGraph, nodes: Sequence[Apply]) -> bool:
         if any(client not in members for client, _ in fgraph.clients[variable])
     ]
     outputs = _canonical(outputs, members)
-    body = _Body(members, outputs, drop_fills=True)
+    body = _Body(fgraph, members, outputs, drop_fills=True)
     if not body.has_shape_of(outputs[0]):
-        body = _Body(members, outputs, drop_fills=False)
+        body = _Body(fgraph, members, outputs, drop_fills=False)
     if not body.inputs:
         return False
     op = Elemwise(Composite([body.scalars[variable] for variable in body.inputs], body.results))
@@ -246,7 +176,9 @@ class _Body:
     With `drop_fills`, `second(a, b)` becomes b, and variables that only give a shape are no inputs.
     """
 
-    def __init__(self, members: set[Apply], outputs: Sequence[Variable], drop_fills: bool) -> None:
+    def __init__(
+        self, fgraph: FunctionGraph, members: set[Apply], outputs: Sequence[Variable], drop_fills: bool
+    ) -> None:
         self.inputs: list[Variable] = []
         self.scalars: dict[Variable, Variable] = {}
         for node in _inside(outputs, members):
@@ -254,7 +186,8 @@ class _Body:
             if drop_fills and op == scalar.second:
                 self.scalars[node.outputs[0]] = self._scalar(node.inputs[1])
                 continue
-            found = self._apply(op, [self._scalar(variable) for variable in node.inputs])
+            operands = _read_by(fgraph, node) if drop_fills else node.inputs
+            found = self._apply(op, [self._scalar(v, v in operands) for v in node.inputs])
             self.scalars.update(zip(node.outputs, found, strict=True))
         self.results = [self.scalars[variable] for variable in outputs]
 
@@ -263,10 +196,12 @@ class _Body:
         axes = zip(*[tensor_type_of(variable).broadcastable for variable in self.inputs], strict=True)
         return bool(self.inputs) and tuple(map(all, axes)) == tensor_type_of(output).broadcastable
 
-    def _scalar(self, variable: Variable) -> Variable:
+    def _scalar(self, variable: Variable, is_read: bool = True) -> Variable:
         found = self.scalars.get(variable)
         if found is None:
             type = scalar_type(dtype_of(variable))
+            if not is_read:
+                return type.make_variable()
             if is_baked(variable):
                 found = type.make_constant(cast(Constant, variable).data.reshape(())[()])
             else:
@@ -276,10 +211,14 @@ class _Body:
         return found
 
     def _apply(self, op: ScalarOp, arguments: Sequence[Variable]) -> Sequence[Variable]:
-        """Return the results of `op` on `arguments`; a Composite is expanded."""
-        if isinstance(op, Composite):
-            return op.fgraph.bind(arguments)
-        return op.make_node(*arguments).outputs
+        """Return the results of `op` on `arguments`; a Composite is expanded, on arguments of its dtypes."""
+        if not isinstance(op, Composite):
+            return op.make_node(*arguments).outputs
+        fitting = [
+            argument if dtype_of(argument) == dtype else scalar.Cast(dtype).make_node(argument).outputs[0]
+            for argument, dtype in zip(arguments, op.input_dtypes, strict=True)
+        ]
+        return op.fgraph.bind(fitting)
 
 
 CHEAP = (scalar.add, scalar.sub, scalar.mul, scalar.neg, scalar.sqr, scalar.maximum, scalar.minimum)

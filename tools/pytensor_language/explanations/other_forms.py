@@ -76,10 +76,7 @@ FORMS: dict[str, tuple[str, ...]] = {
         "test_math.py::TestLocalMergeSwitchSameCond::*",
         "test_math.py::TestLocalSumProd::test_local_sum_prod_of_scalar_mul",
     ),
-    FUSION: (
-        "test_elemwise.py::TestFusion::*",
-        "test_elemwise.py::test_local_useless_composite_outputs",
-    ),
+    FUSION: ("test_elemwise.py::TestFusion::*",),
     SPELLED: (
         "test_math.py::TestLocalSumProd::test_local_careduce_of_alloc_broadcast_reduced_axes",
         "test_math.py::TestAlgebraicCanonizer::test_mul_div_cases",

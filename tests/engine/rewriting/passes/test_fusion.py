@@ -3,7 +3,9 @@ import time
 import numpy as np
 import pytest
 
+import engine
 import engine.tensor as pt
+from engine import scalar
 from engine.graph import FunctionGraph
 from engine.inner import Composite
 from engine.lowering.statements import scalar_statements
@@ -184,6 +186,34 @@ def test_a_sum_of_many_tensors_becomes_composites_that_are_equal(fused):
     assert len({node.op for node in found}) == 1
     assert {len(node.inputs) for node in found} == {MAX_INPUTS}
     graph.check_values(*[X[0] + k for k in range(count)])
+
+
+def test_a_composite_keeps_only_the_results_and_arguments_that_are_read(fused):
+    a, b, c = (scalar.float64(name) for name in "abc")
+    written = Elemwise(Composite([a, b, c], [a + 1, b - 1]))
+    x, y, z = pt.dmatrices("x", "y", "z")
+    both = fused([x, y, z], list(written(x, y, z))).check_values(X, X + 1, X)
+    assert [len(node.inputs) for node in composites(both)] == [2]
+    second = fused([x, y, z], written(x, y, z)[1]).check_values(X, X + 1, X)
+    assert [(len(node.inputs), len(node.outputs)) for node in composites(second)] == [(1, 1)]
+
+
+def test_an_argument_that_is_not_read_stays_where_it_gives_the_shape(fused):
+    a, b = scalar.float64("a"), scalar.float64("b")
+    x, row = pt.dmatrix("x"), pt.drow("row")
+    graph = fused([row, x], Elemwise(Composite([a, b], [a + 1]))(row, x)).check_values(X[:1], X)
+    assert [len(node.inputs) for node in composites(graph)] == [2]
+
+
+def test_arguments_of_a_composite_are_converted_to_its_dtypes(fused):
+    a = scalar.float32("a")
+    x = pt.dvector("x")
+    y = 3 * Elemwise(Composite([a], [a + 1]))(x)
+    graph = fused(x, y)
+    assert [names(node) for node in composites(graph)] == [["cast", "add", "mul"]]
+    result = engine.function([x], y)(np.array([0.1, 1e-9]))
+    assert result.dtype == "float32"
+    np.testing.assert_array_equal(result, 3 * (np.float32([0.1, 1e-9]) + np.float32(1)))
 
 
 def test_fusing_is_not_quadratic():
