@@ -144,7 +144,7 @@ _TABLE: dict[str, dict[str, str]] = {
         "local_subtensor_merge_integer local_subtensor_merge_slice",
         "engine.rewriting.passes.softmaxes": "local_exp_log_softmax local_log_softmax_from_logsumexp",
         "engine.rewriting.passes.sums": "local_reduce_broadcastable local_reduce_chain local_useless_reduce",
-        "engine.rewriting.passes.views_of_ones": "local_dimshuffle_subtensor "
+        "engine.rewriting.passes.views_of_ones": "local_dimshuffle_alloc local_dimshuffle_subtensor "
         "local_fuse_expand_dims_reshape local_reshape_dimshuffle",
         "engine.rewriting.passes.whole_slices": "local_useless_slice",
         "engine.rewriting.passes.written_parts": "local_setsubtensor_of_constants "

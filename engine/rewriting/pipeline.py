@@ -174,6 +174,12 @@ _UNSAFE = frozenset(
 PyTensor's, `shape_unsafe`.
 """
 
+_OWN_TAGS: dict[str, tuple[str, ...]] = {
+    repeated_values.local_elemwise_alloc.name: ("fast_run", "canonicalize", "specialize"),
+    repeated_values.local_alloc_sink.name: ("fast_run", "specialize"),
+}
+"""The tags of rewrites that move repetitions: as in PyTensor, what is compiled fast repeats what it says."""
+
 DEFAULT_QUERY = RewriteDatabaseQuery(include=("fast_run",))
 """All rewrites: the default for compiled functions."""
 
@@ -224,7 +230,8 @@ def _canonical_forms() -> EquilibriumDB:
         for rewriter in rewriters:
             also = ["shape_unsafe"] if rewriter.name in _UNSAFE else []
             also += as_in_pytensor.get(rewriter.name, [])
-            canonicalize.register(rewriter.name, rewriter, *tags, *also, use_db_name_as_tag=False)
+            own = _OWN_TAGS.get(rewriter.name, tags)
+            canonicalize.register(rewriter.name, rewriter, *own, *also, use_db_name_as_tag=False)
     for form in SPECIALIZED:
         canonicalize.register(form.name, form, "specialize", use_db_name_as_tag=False)
     return canonicalize
@@ -256,6 +263,8 @@ def _registered() -> SequenceDB:
     database.register(split.name, walk, position=1.9)
     fewer_views = WalkingGraphRewriter([views_of_ones.local_dimshuffle_subtensor], "out_to_in")
     database.register("local_dimshuffle_subtensor", fewer_views, "uncanonicalize", position=3)
+    repeated = WalkingGraphRewriter([views_of_ones.local_dimshuffle_alloc], "out_to_in")
+    database.register("local_dimshuffle_alloc", repeated, "uncanonicalize", position=3)
     database.register("scans", ScanDB("scans", canonicalize), "fast_run", "fast_compile", "scan", position=2)
     database.register(ScanMerge.name, ScanMerge(), "fast_run", "scan", position=3)
     optimize = OptimizeInnerGraphs()
@@ -267,7 +276,7 @@ def _registered() -> SequenceDB:
     as_in_pytensor = ("elemwise_fusion", "local_elemwise_fusion")
     database.register("fusion", FusionOptimizer(), "fast_run", *as_in_pytensor, position=49)
     filled = repeated_values.FillOptimizer()
-    database.register(filled.name, filled, "fast_run", position=49.5)
+    database.register(filled.name, filled, "fast_run", "specialize", position=49.5)
     for inplace in INPLACE:
         database.register(inplace.name, inplace, "fast_run", "inplace", position=50.1)
     database.seal()

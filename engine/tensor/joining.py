@@ -10,17 +10,17 @@ import numpy as np
 
 from engine.graph.apply import Apply
 from engine.graph.op import Op
-from engine.graph.variables import Variable
+from engine.graph.variables import Constant, Variable
 from engine.scalar.arithmetic import add
 from engine.scalar.conversion import Cast
 from engine.scalar.promotion import INEXACT, common, common_dtype
 from engine.tensor.axes import axis_of, numbers_of
-from engine.tensor.conversion import as_tensor_variable, number
+from engine.tensor.conversion import as_tensor_variable, constant, number
 from engine.tensor.elemwise import Elemwise, apply_elemwise, cast
 from engine.tensor.index_entries import FULL, INTEGER
 from engine.tensor.shape import MakeVector, expand_dims, shape_i
 from engine.tensor.slicing import Subtensor
-from engine.tensor.type import tensor_type
+from engine.tensor.type import is_data, tensor_type
 
 if TYPE_CHECKING:
     from engine.tensor.variable import TensorVariable
@@ -140,4 +140,11 @@ def stack(tensors: Any, axis: int = 0) -> TensorVariable:
     if all(variable.type.ndim == 0 for variable in variables):
         dtype = reduce(common_dtype, [variable.type.dtype for variable in variables])
         return MakeVector(dtype)(*variables)
-    return join(axis, *[expand_dims(variable, axis) for variable in variables])
+    return join(axis, *[_on_new_axis(variable, axis) for variable in variables])
+
+
+def _on_new_axis(variable: Variable, axis: int) -> Any:
+    """Return `variable` with a new axis; of a constant, a constant."""
+    if isinstance(variable, Constant) and not is_data(variable):
+        return constant(np.expand_dims(variable.data, axis))
+    return expand_dims(variable, axis)

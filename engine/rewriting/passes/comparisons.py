@@ -7,6 +7,7 @@ The result keeps the shape of all operands, by `second`.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from math import copysign
 from typing import Any
 
 from engine import scalar
@@ -117,11 +118,15 @@ def local_useless_switch(fgraph: FunctionGraph, node: Apply) -> list[Variable] |
     known = scalar_value(condition)
     if known is not None:
         return _shaped(node, first if known else second, node.inputs)
-    number = scalar_value(first)
-    # Zeros of both signs are equal, and not the same.
-    has_signs = number == 0 and dtype_of(node.outputs[0]) not in DISCRETE
-    same = number is not None and number == scalar_value(second) and not has_signs
-    return _shaped(node, first, node.inputs) if first is second or same else None
+    same = first is second or _is_same(scalar_value(first), scalar_value(second))
+    return _shaped(node, first, node.inputs) if same else None
+
+
+def _is_same(first: float | None, second: float | None) -> bool:
+    """Return True for two equal numbers; zeros of both signs are equal, and not the same."""
+    if first is None or second is None or first != second:
+        return False
+    return copysign(1, first) == copysign(1, second)
 
 
 @node_rewriter([elemwise(scalar.floor_div)])

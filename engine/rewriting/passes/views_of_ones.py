@@ -7,7 +7,7 @@ from engine.rewriting.index_facts import WHOLE, indexed, only_user
 from engine.rewriting.passes.lifted_parts import basic_indices
 from engine.rewriting.replacing import typed
 from engine.rewriting.rewriters import node_rewriter
-from engine.tensor import DimShuffle, Reshape, Subtensor, dimshuffle
+from engine.tensor import Alloc, DimShuffle, Reshape, Subtensor, dimshuffle
 from engine.tensor.conversion import number
 from engine.tensor.index_entries import INTEGER
 from engine.tensor.matching import scalar_value, tensor_type_of
@@ -72,3 +72,21 @@ def local_dimshuffle_subtensor(fgraph: FunctionGraph, node: Apply) -> list[Varia
     first = (INTEGER, (number(0, "int64"),))
     result = indexed(x, [first if axis in ones else index for axis, index in enumerate(indices)])
     return typed(node, result)
+
+
+@node_rewriter([DimShuffle])
+def local_dimshuffle_alloc(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
+    """dimshuffle(alloc(x, n, m), "x", 0, 1) -> alloc(x, 1, n, m).
+
+    The canonical form is the other one: `local_alloc_sink_dimshuffle` makes it.
+    """
+    repeated, op = node.inputs[0].owner, node.op
+    assert isinstance(op, DimShuffle)
+    if repeated is None or not isinstance(repeated.op, Alloc):
+        return None
+    value, *lengths = repeated.inputs
+    n_new = len(op.new_order) - len(lengths)
+    if op.new_order != ("x",) * n_new + tuple(range(len(lengths))):
+        return None
+    ones = [number(1, "int64") for _ in range(n_new)]
+    return typed(node, Alloc().make_node(dimshuffle(value, op.new_order), *ones, *lengths).outputs[0])

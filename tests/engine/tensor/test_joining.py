@@ -30,6 +30,10 @@ BUILDS = {
         lambda x, i, s, d: pt.stack([x[:, 0], x[:, 1]], axis=-1),
         lambda x, i, s, d: np.stack([x[:, 0], x[:, 1]], axis=-1),
     ),
+    "stack a constant": (
+        lambda x, i, s, d: pt.stack([x, np.ones((5, 4))], axis=1),
+        lambda x, i, s, d: np.stack([x, np.ones((5, 4))], axis=1),
+    ),
     "stack numbers": (
         lambda x, i, s, d: pt.stack([d, x[0, 0], 1.5]),
         lambda x, i, s, d: np.array([d, x[0, 0], 1.5]),

@@ -39,7 +39,6 @@ INFINITE = "eye(n) * d is NaN beside the diagonal where d is infinite, so it is 
 FORMS: dict[str, tuple[str, ...]] = {
     FILL: (
         "test_basic.py::TestLocalUselessSwitch::test_broadcasting_1",
-        "test_basic.py::TestLocalUselessSwitch::test_broadcasting_different_dtype",
         "test_math.py::TestLocalSumProd::test_local_careduce_of_alloc",
         "test_math.py::test_log1p",
         "test_math.py::test_local_elemwise_sub_zeros",
@@ -50,7 +49,6 @@ FORMS: dict[str, tuple[str, ...]] = {
     ALLOC: (
         "test_basic.py::TestLocalCanonicalizeAlloc::*",
         "test_basic.py::TestLocalUselessIncSubtensorAlloc::*",
-        "test_basic.py::TestLocalElemwiseAlloc::*",
         "test_basic.py::test_local_merge_alloc",
         "test_subtensor.py::TestSubtensorAllocRewrites::test_incsubtensor_x_zeros",
         "test_subtensor.py::test_local_useless_inc_subtensor_increment_zeros",
@@ -82,14 +80,12 @@ FORMS: dict[str, tuple[str, ...]] = {
         "test_math.py::TestAlgebraicCanonizer::test_mul_div_cases",
         "test_basic.py::TestUselessElemwise::*",
         "test_basic.py::TestLiftTransposeThroughDot::*",
-        "test_basic.py::test_local_join_empty",
         "test_shape.py::TestLocalUselessReshape::test_all_but_one_match",
         "test_shape.py::TestLocalReshapeToDimshuffle::*",
         "test_subtensor.py::test_local_uint_constant_indices",
         "test_subtensor_lift.py::TestLocalSubtensorMakeVector::*",
         "test_subtensor_lift.py::TestExtractDiagLiftPass::test_extract_diag_of_write",
         "test_elemwise.py::test_local_useless_expand_dims_in_reshape",
-        "test_math.py::TestAlgebraicCanonizer::test_broadcasted_by_constant",
     ),
     SWITCHED: ("test_basic.py::TestLocalMergeSwitchSameCond::*",),
     UNORDERED: ("test_math.py::TestLocalUselessElemwiseComparison::test_inequality_with_self",),

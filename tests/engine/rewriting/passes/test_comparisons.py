@@ -90,5 +90,10 @@ def test_a_choice_between_zeros_of_one_sign_is_none():
     condition = pt.scalar("condition", dtype="bool")
     zeros = pt.constant(np.int8(0)), pt.constant(np.int64(0))
     assert rewrite_graph(pt.switch(condition, *zeros)).data == 0
+    for zero in (0.0, -0.0):
+        floats = pt.constant(np.float32(zero)), pt.constant(np.float64(zero))
+        found = rewrite_graph(pt.switch(condition, *floats))
+        assert found.dtype == "float64"
+        assert np.signbit(found.data) == np.signbit(zero)
     signed = pt.switch(condition, 0.0, -0.0)
     assert np.signbit(engine.function([condition], signed)(False))

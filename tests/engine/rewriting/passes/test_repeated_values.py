@@ -5,6 +5,8 @@ import engine
 import engine.tensor as pt
 from engine.graph import Constant
 from engine.graph.reference import evaluate
+from engine.rewriting import rewrite_graph
+from engine.tensor import Alloc
 
 X = np.arange(6.0).reshape(2, 3)
 
@@ -179,3 +181,21 @@ def test_columns_and_rows_of_one_number_are_repeated_along_both_axes(rewritten, 
     graph = rewritten([a, v, n], (column + row) * a + pt.alloc(a, n, 1))
     graph.check_values(np.array(2.0), X[1], np.array(6), exact=True)
     assert graph.evaluate(np.array(2.0), X[1], np.array(6)).shape == (6, 3)
+
+
+def test_what_is_compiled_fast_repeats_what_it_says(named):
+    _, v, x, _ = named
+    sums = {
+        mode: engine.function([v, x], pt.alloc(v, *x.shape) + x, mode=mode)
+        for mode in ("FAST_RUN", "FAST_COMPILE")
+    }
+    for f in sums.values():
+        np.testing.assert_array_equal(f(X[0], X), X[0] + X)
+    kept = [any(node.op == Alloc() for node in f.maker.fgraph.apply_nodes) for f in sums.values()]
+    assert kept == [False, True]
+
+
+def test_specialized_forms_fill_the_shape_of_an_input_by_an_alloc(named):
+    _, v, _, n = named
+    for include, op in ((("canonicalize",), "second"), (("canonicalize", "specialize"), "Alloc")):
+        assert str(rewrite_graph(pt.second(v, pt.cast(n, "float64")), include=include).owner.op) == op

@@ -86,3 +86,14 @@ def test_an_axis_that_only_a_part_has_with_length_1_is_dropped_from_it(rewritten
     query = RewriteDatabaseQuery(include=("uncanonicalize",))
     graph = rewritten(x, x[4:9].dimshuffle(1), query=query).check_values(np.ones((5, 3)), exact=True)
     assert graph.ops[-1] == "DimShuffle{order=[1]}"
+
+
+def test_a_repeated_value_gets_its_axes_at_once_where_somebody_asks_for_uncanonical_forms(rewritten):
+    x, n = pt.dvector("x"), pt.lscalar("n")
+    query = RewriteDatabaseQuery(include=("uncanonicalize",))
+    repeated = pt.alloc(x, n, 3)
+    graph = rewritten([x, n], repeated.dimshuffle("x", "x", 0, 1), query=query)
+    graph.check_values(X[0], np.array(2), exact=True)
+    assert graph.ops == ["DimShuffle{order=[x,x,x,0]}", "Alloc"]
+    turned = rewritten([x, n], repeated.dimshuffle("x", 1, 0), query=query)
+    assert turned.check_values(X[0], np.array(2), exact=True).ops[-1] == "DimShuffle{order=[x,1,0]}"
