@@ -112,7 +112,7 @@ def _dot(site: Site, registers: Registers) -> Description:
 
 
 def _rows(site: Site, registers: Registers) -> Description:
-    return ValueError, f"{site.about[0]}: found lengths {registers[2]} and {registers[3]}"
+    return LengthError, f"{site.about[0]}: found lengths {registers[2]} and {registers[3]}"
 
 
 def _index(site: Site, registers: Registers) -> Description:

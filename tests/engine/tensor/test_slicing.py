@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 import engine
 import engine.tensor as pt
 from engine import verify_grad
+from engine.errors import LengthError
 from engine.graph.reference import evaluate
 from engine.tensor.slicing import IncSubtensor, Subtensor
 from tests.engine.special_values import same
@@ -137,3 +138,13 @@ def test_the_inplace_form_changes_the_array_itself(sets):
         results.append(cell[0].tolist())
         assert (cell[0] is value) == op.inplace
     assert results[0] == results[1] == ([0, 1, 5, 5] if sets else [0, 1, 7, 8])
+
+
+@pytest.mark.parametrize("change", [pt.set_subtensor, pt.inc_subtensor])
+def test_what_is_given_for_a_part_has_the_lengths_of_the_part(change):
+    x, y = pt.dcol("x"), pt.dvector("y")
+    f = engine.function([x, y], change(x[0], y))
+    assert f(np.zeros((2, 1)), [3.0]).tolist() == [[3.0], [0.0]]
+    for unfit in ([1.0, 2.0], []):
+        with pytest.raises(LengthError, match="does not fit what is indexed"):
+            f(np.zeros((2, 1)), unfit)
