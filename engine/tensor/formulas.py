@@ -13,6 +13,7 @@ from typing import Any
 from engine import scalar
 from engine.graph.apply import Apply
 from engine.graph.variables import Constant, Variable
+from engine.tensor.creation import Alloc
 from engine.tensor.elemwise import DimShuffle, Elemwise
 from engine.tensor.formula_printers import NodePrinter, PPrinter, PrinterState
 from engine.tensor.reduction import Reduction
@@ -37,7 +38,10 @@ class FormulaPrinter(NodePrinter):
     """Writes roots, and what Ops of the engine compute."""
 
     def process(self, output: Variable, pstate: PrinterState) -> str:
-        return _root(output) if output.owner is None else super().process(output, pstate)
+        node = output.owner
+        if node is None:
+            return _root(output)
+        return self.of_node(node, output, [pstate.pprinter.process(each, pstate) for each in _read(node)])
 
     def of_node(self, node: Apply, output: Variable, inputs: Sequence[str]) -> str:
         written = _written(node, inputs)
@@ -51,6 +55,15 @@ def _root(variable: Variable) -> str:
         return f"<{variable.type}>"
     numbers = getattr(variable.data, "squeeze", lambda: variable.data)()
     return str(numbers) if variable.name is None else variable.name
+
+
+def _read(node: Apply) -> list[Variable]:
+    """Return the inputs of `node` as they are written: a value that is repeated to fit a part, once."""
+    inputs = list(node.inputs)
+    source = inputs[1].owner if isinstance(node.op, IncSubtensor | AdvancedIncSubtensor) else None
+    if source is not None and isinstance(source.op, Alloc):
+        inputs[1] = source.inputs[0]
+    return inputs
 
 
 def _written(node: Apply, inputs: Sequence[str]) -> str:

@@ -31,6 +31,7 @@ x, y, v, A, i = pt.dscalar("x"), pt.dscalar("y"), pt.dvector("v"), pt.dmatrix("A
         (A[1:, 0].set(2.0), "set_subtensor(A[1:, 0], 2.0)"),
         (A[pt.lvector("i"), :3], "A[i, :3]"),
         (A[pt.lvector("i")].inc(A), "inc_subtensor(A[i], A)"),
+        (A[pt.lvector("i")].inc(v), "inc_subtensor(A[i], v)"),
     ],
 )
 def test_a_variable_is_written_on_one_line(variable, text):
