@@ -34,7 +34,8 @@ def run_node(node: Apply, inputs: Sequence[Any]) -> list[Any]:
     storage: list[list[Any]] = [[None] for _ in node.outputs]
     node.op.perform(node, inputs, storage)
     return [
-        output.type.filter(value, strict=True) for output, (value,) in zip(node.outputs, storage, strict=True)
+        _plain(output.type.filter(value, strict=True))
+        for output, (value,) in zip(node.outputs, storage, strict=True)
     ]
 
 
@@ -64,8 +65,8 @@ def own_result(node: Apply, position: int, cell: list[Any]) -> Any:
     if value is not cell[0]:
         is_shared = False
     if isinstance(value, np.ndarray) and (is_shared or value.base is not None):
-        return value.copy()
-    return value
+        return np.array(value, order="C")
+    return _plain(value)
 
 
 def evaluate(
@@ -83,7 +84,9 @@ def evaluate(
     """
     if len(inputs) != len(values):
         raise ValueError(f"Evaluating a graph: it has {len(inputs)} inputs, {len(values)} values were given")
-    known = {variable: variable.type.filter(value) for variable, value in zip(inputs, values, strict=True)}
+    known = {
+        variable: _plain(variable.type.filter(value)) for variable, value in zip(inputs, values, strict=True)
+    }
     for node in io_toposort(inputs, outputs) if order is None else order:
         arguments = [_value(variable, known) for variable in node.inputs]
         for output, value in zip(node.outputs, run_node(node, arguments), strict=True):
@@ -101,6 +104,11 @@ def _value(variable: Variable, known: dict[Variable, Any]) -> Any:
     raise MissingInputError(
         f"Evaluating a graph: {variable} of type {variable.type} has no value; add it to the inputs", variable
     )
+
+
+def _plain(value: Any) -> Any:
+    """Return `value`; of an array of another class, whose operators may be others, a view as numpy's own."""
+    return np.asarray(value) if isinstance(value, np.ndarray) else value
 
 
 def _owned(value: Any) -> Any:

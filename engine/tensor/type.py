@@ -58,14 +58,16 @@ class TensorType(Type):
             )
 
     def filter(self, value: Any, strict: bool = False, allow_downcast: bool | None = None) -> np.ndarray:
-        """Return `value` as an array of this type: itself if it fits, otherwise converted.
+        """Return `value` as an array of this type: itself if it fits, also one of a class of its own (a
+        memmap), otherwise converted.
 
         An array is converted if this dtype holds all values of its own; anything else (numbers, lists) if
         its values are exact here. A Python float may be rounded to float32 or float16. `allow_downcast` casts
         everything, `strict` nothing. Raises TypeError for what cannot be converted, for another rank and
         for other lengths; for whole numbers outside of the dtype's range RangeError, which is one.
         """
-        if type(value) is np.ndarray and value.dtype == self.numpy_dtype and value.flags.aligned:
+        is_array = type(value) is np.ndarray or (isinstance(value, np.ndarray) and not is_masked(value))
+        if is_array and value.dtype == self.numpy_dtype and value.flags.aligned:
             return self._check_shape(value)
         if strict:
             raise TypeError(
@@ -192,7 +194,7 @@ class TensorType(Type):
         return super().filter_variable(variable, allow_convert)
 
     def make_constant(self, value: Any, name: str | None = None) -> TensorConstant:
-        return TensorConstant(self, self.filter(value), name)
+        return TensorConstant(self, np.asarray(self.filter(value)), name)
 
     def make_variable(self, name: str | None = None) -> TensorVariable:
         if config.warn_float64 != "ignore" and self.dtype == "float64" and not is_compiling():

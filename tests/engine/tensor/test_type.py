@@ -116,9 +116,36 @@ def test_what_is_no_array_of_numbers_is_refused(value, text):
         TensorType("float64", (None,)).filter(value)
 
 
-def test_a_memory_map_is_taken(tmp_path):
+def test_an_array_of_another_class_is_taken_as_it_is(tmp_path):
     value = np.memmap(tmp_path / "values", "float64", "w+", shape=3)
-    assert type(filtered("float64", value)) is np.ndarray
+    value[:] = [1.0, 2.0, 3.0]
+    assert filtered("float64", value) is value
+    assert TensorType("float64", (None,)).filter(value, strict=True) is value
+    assert type(pt.constant(value).data) is np.ndarray
+    assert pt.dot(pt.constant(value), value).eval(mode="NUMPY") == 14
+
+
+def test_an_array_of_another_class_is_converted_as_any_other(tmp_path):
+    value = np.memmap(tmp_path / "values", "int32", "w+", shape=3)
+    assert filtered("float64", value).dtype == "float64"
+    with pytest.raises(TypeError, match="masked"):
+        filtered("float64", np.ma.array([1.0]))
+
+
+class WithoutOperators(np.ndarray):
+    """An array that refuses arithmetic."""
+
+    def __array_ufunc__(self, *_, **__):
+        raise TypeError("no arithmetic")
+
+
+@pytest.mark.parametrize("mode", ["NUMPY", "FAST_RUN"])
+def test_operators_of_other_classes_are_not_used(mode):
+    x = pt.dvector("x")
+    value = np.array([1.0, 2.0]).view(WithoutOperators)
+    assert (x * x).eval({x: value}, mode=mode).tolist() == [1.0, 4.0]
+    assert (pt.constant(value) + x).eval({x: value}, mode=mode).tolist() == [2.0, 4.0]
+    assert (engine.shared(value) + x).eval({x: value}, mode=mode).tolist() == [2.0, 4.0]
 
 
 def test_types_are_equal_by_dtype_and_shape():
