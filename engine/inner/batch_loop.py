@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from functools import reduce
 from typing import Any
 
+from engine.graph.op import Op
 from engine.inner.scan import Scan
 from engine.inner.scan_building import ScanBuilder
 from engine.tensor.conversion import number
@@ -13,6 +14,24 @@ from engine.tensor.creation import alloc
 from engine.tensor.elemwise import dimshuffle
 from engine.tensor.math import mul
 from engine.tensor.shape import reshape, shape_i
+
+
+class BatchLoop(Scan):
+    """A Scan of which each step computes one place of a batch: a Blockwise that is compiled.
+
+    A Scan's rewrites and kernels are its own. One that is given states is a Scan again.
+    """
+
+    @property
+    def core_op(self) -> Op | None:
+        """The Op that a step applies; None if a step is no node, or several."""
+        nodes = self.fgraph.nodes
+        return nodes[0].op if len(nodes) == 1 else None
+
+    def __str__(self) -> str:
+        return "BatchLoop" if self.core_op is None else f"BatchLoop{{{self.core_op}}}"
+
+    __repr__ = __str__
 
 
 def batch_lengths(inputs: Sequence[Any], count: int) -> list[Any]:
@@ -38,7 +57,7 @@ def looped(
     checked = len(varying) > 1 and len(batch) > 1
     loop.mapped = list(compute([_part(loop, value, batch, checked) for value in inputs]))
     loop.non_sequences += [(variable, variable) for variable in loop.invariants()]
-    found = loop.apply(Scan).mapped
+    found = loop.apply(BatchLoop).mapped
     return [reshape(rows, (*batch, *_lengths(rows, 1))) for rows in found]
 
 

@@ -76,13 +76,13 @@ class Scan(Op, HasInnerGraph):
 
     def with_inner_graph(self, fgraph: FrozenFunctionGraph) -> Scan:
         """Return a copy of this Scan that holds `fgraph` instead. Raises as the constructor does."""
-        return Scan.from_fgraph(fgraph, self.info, self.truncate_gradient, self.name)
+        return type(self).from_fgraph(fgraph, self.info, self.truncate_gradient, self.name)
 
     def for_compilation(self) -> Scan:
         """Return the Scan without its name and without what only gradients use."""
         if self.name is None and self.truncate_gradient == -1:
             return self
-        return Scan.from_fgraph(self.fgraph, self.info)
+        return type(self).from_fgraph(self.fgraph, self.info)
 
     @property
     def destroyable(self) -> tuple[int, ...]:

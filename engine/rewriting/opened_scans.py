@@ -106,7 +106,8 @@ class NewOutputs:
         self.node: Apply | None = None
         if self.loop.states or self.loop.mapped:
             op = scan.op
-            buffers, self.mapped = self.loop.apply(Scan, op.truncate_gradient, op.name)
+            kind = type(op) if len(self.loop.states) == len(op.info.taps) else Scan
+            buffers, self.mapped = self.loop.apply(kind, op.truncate_gradient, op.name)
             self.buffers = dict(zip(self.loop.states, buffers, strict=True))
             self.node = [*buffers, *self.mapped][0].owner
 

@@ -125,8 +125,8 @@ def engine_name(module: str, name: str) -> Any:
     if name == "debugprint":
         return debugprint
     if name == "BlockwiseWithCoreShape":
-        # PyTensor's numba backend gives a Blockwise the lengths of its results, and this class.
-        return import_module("engine.tensor.blockwise").Blockwise
+        # By this class PyTensor's numba backend computes a Blockwise; the engine does so by a loop.
+        return import_module("engine.inner.batch_loop").BatchLoop
     found = getattr(engine_module(module), name, None)
     # `pytensor.scan` is a function, and the name of a package.
     return None if isinstance(found, ModuleType) and not callable(found) else found

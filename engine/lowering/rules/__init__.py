@@ -3,6 +3,7 @@ each node (callbacks.py).
 """
 
 from engine.graph.apply import Apply
+from engine.inner.batch_loop import BatchLoop
 from engine.inner.from_graph import OpFromGraph
 from engine.inner.scan import Scan
 from engine.lowering.lower import dtype
@@ -53,7 +54,7 @@ RULES: Rules = {
 
 MOVING = (
     *(DimShuffle, Reshape, Shape_i, MakeVector, Join, Alloc, Subtensor, AdvancedSubtensor),
-    *(OpFromGraph, Scan, CheckAndRaise, Assert, SpecifyShape),
+    *(OpFromGraph, Scan, BatchLoop, CheckAndRaise, Assert, SpecifyShape),
     *(CpuContiguous, ScalarFromTensor, TensorFromScalar),
 )
 """The Ops that only move elements, or hold graphs: kernels do so for all dtypes."""
@@ -83,4 +84,4 @@ def _sets(node: Apply) -> bool:
     return is_set and dtype(node.inputs[0]) == dtype(node.inputs[1])
 
 
-RULES[Scan] = scan_rule(rule_of)
+RULES[Scan] = RULES[BatchLoop] = scan_rule(rule_of)

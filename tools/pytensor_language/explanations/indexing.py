@@ -8,11 +8,6 @@ from pytensor_tests.explained import ExplainedDifference
 INTERNAL: tuple[ExplainedDifference, ...] = ()
 
 EXPLAINED: tuple[ExplainedDifference, ...] = (
-    difference(
-        "tests/tensor/test_subtensor.py::test_pprint_*Subtensor*",
-        "",
-        "a value that is repeated is written as such",
-    ),
     difference("tests/tensor/test_subtensor.py::*test_ellipsis*", "= len([", "it counts Ops"),
     difference("tests/tensor/test_subtensor.py::*test_boolean", "= len([", "it counts Ops"),
     difference("tests/tensor/test_subtensor.py::*index_w_int_and_vec", "= len([", "it counts Ops"),

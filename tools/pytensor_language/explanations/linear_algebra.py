@@ -8,18 +8,9 @@ from pytensor_tests.explained import ExplainedDifference
 _LINALG = "tests/tensor/rewriting/linalg/"
 _REPLACED = "it looks for Ops in a compiled graph, where graphs have taken their places (decision 0129)"
 _MEMORY = "it asks which arrays a function overwrites; here none of a caller's (decision 0144)"
-_LOOP = "it looks for a batched Op in a compiled graph, where a batch is a loop (decision 0117)"
 
 INTERNAL: tuple[ExplainedDifference, ...] = (
-    difference(f"{_LINALG}test_decomposition.py::test_cholesky_ldotlt*matmul*", "True == False", _LOOP),
-    difference(f"{_LINALG}test_solvers.py::TestBatchedVector*", "any_vector_b_solve", _LOOP),
-    difference(f"{_LINALG}test_solvers.py::test_block_diag_solve_pushdown*batched*", "assert False", _LOOP),
-    difference("tests/tensor/test_blockwise.py::test_perform_method_per_node", "Scan", _LOOP),
-    difference("tests/tensor/test_blockwise.py::test_cop_with_params", "Scan", _LOOP),
-    *(
-        difference("tests/tensor/test_blockwise.py::TestInplace::*", message, _MEMORY)
-        for message in ("isinstance(Scan", "not enough values to unpack", "{} == {0: [")
-    ),
+    difference("tests/tensor/test_blockwise.py::TestInplace::*", "{} == {0: [", _MEMORY),
     difference(
         "tests/tensor/linalg/test_decomposition/test_schur.py::*not_batched_*",
         "Not equal to tolerance",
@@ -150,8 +141,8 @@ EXPLAINED: tuple[ExplainedDifference, ...] = (
         "the engine's linalg.trace is not deprecated",
     ),
     difference(
-        "tests/tensor/test_blockwise.py::test_blockwise_*shape",
+        "tests/tensor/test_blockwise.py::test_blockwise_infer_core_shape",
         "assert False",
-        "a batch is a loop in the optimized graph, which shows no core_op (decision 0117)",
+        "an infer_shape sees types only, and nothing that computes inputs",
     ),
 )
