@@ -12,6 +12,7 @@ from engine.graph.apply import Apply
 from engine.graph.fgraph import FrozenFunctionGraph
 from engine.graph.variables import Variable
 from engine.inner.base import HasInnerGraph, value_of
+from engine.inner.retyping import retyped
 from engine.scalar import ScalarOp, ScalarType, scalar_type
 from engine.scalar.op import as_scalar
 from engine.scalar.promotion import INTEGERS, NoRule, Signature
@@ -60,14 +61,14 @@ class Composite(ScalarOp, HasInnerGraph):
         return tuple([dtype_of(variable) for variable in self.inner_outputs])
 
     def make_node(self, *inputs: Any) -> Apply:
-        """Return the node on scalar variables. Raises TypeError unless their dtypes are `input_dtypes`."""
+        """Return the node on scalar variables; of other dtypes than `input_dtypes`, that of a Composite which
+        computes the same from them (`retyped`)."""
         variables = [as_scalar(value) for value in inputs]
         found = tuple([dtype_of(variable) for variable in variables])
         if found != self.input_dtypes:
-            raise TypeError(
-                f"Applying {self} to ({', '.join(found)}): it takes ({', '.join(self.input_dtypes)}); "
-                "cast first"
-            )
+            self.signature(found)
+            types = [variable.type for variable in variables]
+            return Composite(*retyped(self.fgraph, types)).make_node(*variables)
         return Apply(
             self, variables, [scalar_type(dtype).make_variable() for dtype in self.result_dtypes(found)]
         )
@@ -214,9 +215,24 @@ class ScalarLoop(ScalarOp, HasInnerGraph):
         return tuple([dtype_of(variable) for variable in self.inner_outputs])
 
     def make_node(self, *inputs: Any) -> Apply:
+        """Return the node on scalar variables. States and constants of other dtypes than the loop's give that
+        of a loop which computes the same with theirs (`retyped`).
+
+        Raises TypeError for a number of steps that is no integer, and if an update has another dtype than
+        its state then.
+        """
         variables = [as_scalar(value) for value in inputs]
-        results = self.result_dtypes(tuple([dtype_of(variable) for variable in variables]))
+        dtypes = tuple([dtype_of(variable) for variable in variables])
+        results = self.result_dtypes(dtypes)
+        if dtypes[1:] != self.step.input_dtypes:
+            return self._of_types([variable.type for variable in variables[1:]]).make_node(*variables)
         return Apply(self, variables, [scalar_type(dtype).make_variable() for dtype in results])
+
+    def _of_types(self, types: Sequence[ScalarType]) -> ScalarLoop:
+        inputs, outputs = retyped(self.fgraph, types)
+        states, constants = inputs[: self.n_states], inputs[self.n_states :]
+        until = outputs[-1] if self.is_while else None
+        return ScalarLoop(states, outputs[: self.n_states], constants, until)
 
     def _impl(self, *arrays: Any) -> Any:
         """Return the outputs for arrays; each element has its own number of steps and its own `until`."""

@@ -57,12 +57,14 @@ def test_a_missing_input_is_refused():
         Composite([x], [apply_scalar_op(scalar.add, x, y)])
 
 
-def test_it_is_applied_to_scalars_of_its_dtypes_only():
+def test_applied_to_other_dtypes_it_is_rebuilt_for_them():
     op = scaled(2.0)
     node = op.make_node(*scalars("float64"))
-    assert node.outputs[0].type == scalar_type("float64")
-    with pytest.raises(TypeError, match=r"takes \(float64\); cast first"):
-        op.make_node(*scalars("float32"))
+    assert (node.op, node.outputs[0].type) == (op, scalar_type("float64"))
+    node = op.make_node(*scalars("float32"))
+    assert node.op != op
+    assert node.op.input_dtypes == ("float32",)
+    assert node.outputs[0].type == scalar_type("float32")
     with pytest.raises(TypeError, match="takes 1 arguments, 2 were given"):
         op.signature(("float64", "float64"))
 

@@ -149,6 +149,36 @@ def test_nothing_flows_back_through_a_loop():
             engine.grad(pt.sum(output), x)
 
 
+@pytest.mark.parametrize("mode", ["FAST_RUN", "NUMPY"])
+def test_a_loop_on_numbers_of_another_dtype_computes_in_that_dtype(mode, kernels_once):
+    n, term, total, count, x = scalars("int64", *["float32"] * 4)
+    outputs = series(1e-3).make_node(n, term, total, count, x).outputs
+    assert [output.type.dtype for output in outputs] == ["float32"] * 3 + ["bool"]
+    found = engine.function([n, term, total, count, x], outputs, mode=mode)(9, 1, 1, 0, 0.5)
+    np.testing.assert_allclose(found, [0.5**5 / 120, np.exp(0.5), 5, True], rtol=1e-3)
+
+
+def test_a_loop_on_numbers_of_which_some_have_another_dtype_is_refused_if_a_state_would_change_it():
+    n, state, number, x = scalars("int64", "float64", "float64", "float64")
+    op = ScalarLoop([state], [apply_scalar_op(scalar.add, apply_scalar_op(scalar.mul, state, x), 1)], [x])
+    assert op.make_node(n, *scalars("float32", "float32")).outputs[0].type.dtype == "float32"
+    assert op.make_node(n, number, *scalars("int8")).op.input_dtypes == ("int64", "float64", "int8")
+    with pytest.raises(TypeError, match="must be the same"):
+        op.make_node(n, *scalars("float32", "float64"))
+
+
+def test_constants_take_another_dtype_only_as_numbers_of_python_do():
+    (x,) = scalars("float64")
+    half = Composite([x], [apply_scalar_op(scalar.add, x, 0.5)])
+    assert half.make_node(*scalars("int32")).outputs[0].type.dtype == "float64"
+    assert half.make_node(*scalars("float16")).outputs[0].type.dtype == "float16"
+    (k,) = scalars("int64")
+    wide = Composite([k], [apply_scalar_op(scalar.add, k, 1000)])
+    assert wide.make_node(*scalars("int16")).outputs[0].type.dtype == "int16"
+    with pytest.raises(OverflowError, match="out of bounds"):
+        wide.make_node(*scalars("int8"))
+
+
 def test_what_is_no_loop_of_scalars_is_refused():
     state, k = scalars("float64", "int64")
     with pytest.raises(ValueError, match="must be given for each"):

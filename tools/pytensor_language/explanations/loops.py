@@ -8,7 +8,6 @@ from pytensor_tests.explained import ExplainedDifference
 _COUNTS = "it counts the loops of a compiled graph, or their outputs"
 _STORED = "it looks into the data structures behind PyTensor's Scan"
 _MERGE = "a truncated gradient does not keep loops apart that compute the same"
-_DTYPES = "a ScalarLoop keeps its dtypes: what it is applied to is cast"
 
 INTERNAL: tuple[ExplainedDifference, ...] = (
     difference("tests/scan/*", "pytensor.scan.rewriting.", "it asks for one of PyTensor's own rewrites"),
@@ -45,8 +44,6 @@ EXPLAINED: tuple[ExplainedDifference, ...] = (
     difference(
         "tests/scan/test_basic.py::test_missing_input_error", "", "the function refuses it, not the loop"
     ),
-    difference("tests/scalar/test_loop.py::test_inner_*", "float16", _DTYPES),
-    difference("tests/scalar/test_loop.py::test_rebuild_dtype", "DID NOT RAISE", _DTYPES),
     difference("tests/scalar/test_loop.py::test_same_out_as_inp_error", "", "a state may become another one"),
     difference(
         "tests/scalar/test_math.py::test_scalarloop_grad_mixed_dtypes*",
