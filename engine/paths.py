@@ -29,6 +29,7 @@ _TABLE: dict[str, dict[str, str]] = {
     },
     "engine.scalar": {
         "engine.inner.composite": "Composite ScalarLoop",
+        "engine.inner.slopes_of_numbers": "betainc_grad gammainc_grad gammaincc_grad",
         "engine.scalar.arithmetic": "Abs Add Ceil Floor IntDiv Mod Mul Neg Reciprocal Sign Sqr Sub "
         "TrueDiv Trunc",
         "engine.scalar.comparison": "AND EQ GE GT Invert IsInf IsNan LE LT Maximum Minimum NEQ OR Switch XOR",

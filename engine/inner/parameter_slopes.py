@@ -39,6 +39,8 @@ EPSILON, FRACTION_EPSILON = 1e-16, 1e-15
 CANCELLED = 1e-13
 FEWEST_TERMS = 10
 """A series whose first terms vanish has not converged yet."""
+SMALLEST_SHAPE = 1e-30
+"""For the first parameter of a gamma function: 1 - P, which is 0 at 0, has its digits here."""
 GAMMA_STEPS, BETA_STEPS, HYPERGEOMETRIC_STEPS = 100_000, 20_000, 1_000_000
 """The most steps of each loop."""
 
@@ -182,7 +184,12 @@ def _times(apply: ApplyScalarOp, value: Any, factor: Any) -> Any:
 
 
 def _of_gammainc(apply: ApplyScalarOp, k: Any, x: Any) -> Any:
-    """Return the slope of P(k, x) by k: by its series for x < k + 1, elsewhere by the fraction of 1 - P."""
+    """Return the slope of P(k, x) by k: by its series for x < k + 1, elsewhere by the fraction of 1 - P.
+
+    It is NaN where P is, and at k = 0 that of the smallest k.
+    """
+    is_known = apply(and_, apply(ge, k, 0.0), apply(gt, k + x, 0.0))
+    k = apply(maximum, k, SMALLEST_SHAPE)
     is_low = apply(lt, x, k + 1)
     steps = [apply(where, is_low, *pair) for pair in ((GAMMA_STEPS, 0), (0, GAMMA_STEPS))]
     log_x = apply(log, x)
@@ -194,7 +201,8 @@ def _of_gammainc(apply: ApplyScalarOp, k: Any, x: Any) -> Any:
     high = _times(apply, apply(gammaincc, k, x), log_x - apply(psi, k) + fraction)
     is_end = apply(or_, apply(eq, x, 0.0), apply(eq, x, inf))
     low = _times(apply, apply(gammainc, k, x), series)
-    return apply(where, is_end, 0.0, apply(where, is_low, low, -high))
+    inside = apply(where, is_low, low, -high)
+    return apply(where, is_known, apply(where, is_end, 0.0, inside), nan)
 
 
 def _of_gammaincc(apply: ApplyScalarOp, k: Any, x: Any) -> Any:
@@ -202,7 +210,11 @@ def _of_gammaincc(apply: ApplyScalarOp, k: Any, x: Any) -> Any:
 
 
 def _of_betainc(apply: ApplyScalarOp, a: Any, b: Any, x: Any, by_first: bool) -> Any:
-    """Return the slope of I(a, b, x) by a or b; where x is large, that of 1 - I(b, a, 1 - x)."""
+    """Return the slope of I(a, b, x) by a or b; where x is large, that of 1 - I(b, a, 1 - x).
+
+    It is NaN unless a and b are above 0.
+    """
+    is_known = apply(and_, apply(gt, a, 0.0), apply(gt, b, 0.0))
     is_low = apply(lt, x, (a + 1) / (a + b + 2))
     a, b, near = (apply(where, is_low, *pair) for pair in ((a, b), (b, a), (x, 1 - x)))
     logs = [apply(log, x), apply(log1p, -x)]
@@ -212,7 +224,8 @@ def _of_betainc(apply: ApplyScalarOp, a: Any, b: Any, x: Any, by_first: bool) ->
     second = _log_slope_of_betainc(apply, a, b, near, log_rest, apply(invert, takes_first), 1)
     found = _times(apply, apply(betainc, a, b, near), apply(where, takes_first, first, second))
     is_end = apply(or_, apply(eq, x, 0.0), apply(eq, x, 1.0))
-    return apply(where, is_end, 0.0, apply(where, is_low, found, -found))
+    inside = apply(where, is_low, found, -found)
+    return apply(where, is_known, apply(where, is_end, 0.0, inside), nan)
 
 
 def _log_slope_of_betainc(

@@ -13,10 +13,11 @@ import engine
 import engine.tensor as pt
 from cachegraph.errors import CythonFunctionError
 from cachegraph.object_code.cython_functions import function_of_doubles
-from engine import verify_grad
+from engine import scalar, verify_grad
 from engine.errors import NullGradientError
 from engine.runtime.errors import LoadError
 from engine.runtime.externals import is_allowed, resolve
+from engine.scalar.math import betainc_grad, gammainc_grad, gammaincc_grad
 from engine.scalar.special import SPECIAL_FUNCTIONS, SpecialFunction
 
 FEW = [-1.5, 0.0, 0.3, 1.0, 2.5, np.inf, np.nan]
@@ -130,6 +131,38 @@ def test_slopes_by_parameters_at_the_ends_are_zero():
     slopes = [engine.grad(y.sum(), k) for y in (pt.gammainc(k, x), pt.betainc(k, 2.0, x / (1 + x)))]
     ends = engine.function([k, x], slopes)([1.5, 1.5], [0.0, 1e300])
     np.testing.assert_array_equal(ends, np.zeros((2, 2)))
+
+
+def test_slopes_by_parameters_are_nan_where_the_function_is_not_defined():
+    k, b, x = pt.dvectors("k", "b", "x")
+    slope = engine.function([k, x], engine.grad(pt.gammainc(k, x).sum(), k))
+    found = slope([-1.0, -1.0, -1.0, 0.0, 1.0, np.nan], [0.0, 1.0, np.inf, 0.0, -1.0, 0.0])
+    np.testing.assert_array_equal(found, np.full(6, np.nan))
+    slopes = engine.function([k, b, x], engine.grad(pt.betainc(k, b, x).sum(), [k, b]))
+    found = slopes([-1.0, 1.0, 1.0, 0.0, 1.0], [1.0, -1.0, 0.0, 1.0, 1.0], [0.0, 1.0, 1.0, 0.5, 2.0])
+    np.testing.assert_array_equal(found, np.full((2, 5), np.nan))
+
+
+def test_the_slope_by_a_parameter_that_is_zero_is_that_of_the_smallest_ones():
+    k, x = pt.dvectors("k", "x")
+    slope = engine.function([k, x], engine.grad(pt.gammainc(k, x).sum(), k))
+    points = [1e-300, 0.3, 1.0, 5.0, 100.0, np.inf]
+    due = [-float(mpmath.expint(1, point)) for point in points]
+    np.testing.assert_allclose(slope(np.zeros(6), points), due, rtol=1e-13)
+
+
+def test_functions_of_numbers_give_the_slopes_by_parameters():
+    p, q, x = (scalar.float64(name) for name in "pqx")
+    found = [
+        betainc_grad(p, q, x, True),
+        betainc_grad(p, q, x, False),
+        gammainc_grad(p, x),
+        gammaincc_grad(p, x),
+    ]
+    functions = [scalar.betainc(p, q, x), scalar.gammainc(p, x), scalar.gammaincc(p, x)]
+    due = [*engine.grad(functions[0], [p, q]), *(engine.grad(function, p) for function in functions[1:])]
+    found, due = np.split(np.array(engine.function([p, q, x], [*found, *due])(2.0, 3.0, 0.4)), 2)
+    np.testing.assert_array_equal(found, due)
 
 
 def test_the_slope_of_erfcx_has_all_its_digits():
