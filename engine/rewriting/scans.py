@@ -15,7 +15,12 @@ from engine.inner.scan import Scan
 from engine.rewriting.database import Description, EquilibriumDB, RewriteDatabase
 from engine.rewriting.equilibrium import EquilibriumGraphRewriter
 from engine.rewriting.opened_scans import OpenedScan
-from engine.rewriting.passes.scan_inputs import drop_unused_outputs, merge_inputs, push_out_invariants
+from engine.rewriting.passes.scan_inputs import (
+    drop_unused_outputs,
+    fill_with_invariants,
+    merge_inputs,
+    push_out_invariants,
+)
 from engine.rewriting.passes.scan_products import push_out_products
 from engine.rewriting.passes.scan_traces import reduce_traces, share_lengths
 from engine.rewriting.rewriters import GraphRewriter, RewriteReport
@@ -70,9 +75,8 @@ class ScanDB(RewriteDatabase[Any]):
 
     def query(self, *query: RewriteDatabaseQuery | str) -> ScanRewriter:
         """Return the rewriter of Scans, with the rewrites that `query` chooses for the graph around."""
-        return ScanRewriter(
-            self.name, (push_out_invariants, *CLEAN, push_out_products), self.canonicalize.query(*query)
-        )
+        edits = (push_out_invariants, fill_with_invariants, *CLEAN, push_out_products)
+        return ScanRewriter(self.name, edits, self.canonicalize.query(*query))
 
     def describe(self, query: RewriteDatabaseQuery) -> Description:
         return self.canonicalize.describe(query)

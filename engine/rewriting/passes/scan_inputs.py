@@ -2,7 +2,7 @@
 
 Outputs and states without a use are dropped; repeated, constant and non-varying inputs are simplified; and
 computations that do not change between steps move in front of the loop. There they run even if no step is
-done, and may raise.
+done, and may raise. An output that does not change fills its rows behind the loop.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any
 from engine import scalar
 from engine.graph import Constant, Variable, ancestors, rebuild
 from engine.inner.scan_building import ScanBuilder
-from engine.rewriting.opened_scans import OpenedScan
+from engine.rewriting.opened_scans import Derived, OpenedScan
 from engine.tensor import Alloc, alloc, dimshuffle, is_data, shape_i
 from engine.tensor.matching import operands_of, tensor_type_of
 from engine.tensor.type import tensor_type
@@ -97,3 +97,21 @@ def push_out_invariants(scan: OpenedScan) -> None:
     found = loop.invariants()
     outside = rebuild(found, {inner: outer for outer, inner in loop.non_sequences})
     loop.non_sequences += zip(outside, found, strict=True)
+
+
+def fill_with_invariants(scan: OpenedScan) -> None:
+    """Fill the rows of mapped outputs that do not change between steps, if the number of steps is known."""
+    loop = scan.loop
+    if loop.stop is not None:
+        return
+    for output, inner in list(zip(scan.mapped, loop.mapped, strict=True)):
+        row = scan.outside(inner) if output is not None and scan.is_used(output) else None
+        if output is not None and row is not None:
+            place = next(k for k, variable in enumerate(scan.mapped) if variable is output)
+            del scan.mapped[place], loop.mapped[place]
+            scan.derived[output] = _filled(row, loop.n_steps)
+
+
+def _filled(row: Any, n_steps: Any) -> Derived:
+    lengths = [shape_i(row, axis) for axis in range(row.type.ndim)]
+    return lambda _: alloc(row, n_steps, *lengths)

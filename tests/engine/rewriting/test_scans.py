@@ -101,6 +101,34 @@ def test_a_loop_that_does_not_change_is_run_once(rewritten):
     assert all("Scan" not in inner_ops(node) for node in scans(graph))
 
 
+def test_what_is_the_same_at_all_steps_fills_the_rows_without_a_loop(rewritten):
+    x, w, n = pt.dvector("x"), pt.dmatrix("w"), pt.lscalar("n")
+    found = rows(lambda x, w: pt.dot(w, x) + 1, non_sequences=[x, w], n_steps=n)
+    outputs = [found, found.sum(axis=0), found.shape[0]]
+    graph = rewritten([x, w, n], outputs).check_values(X[:2], W, 3).check_values(X[:2], W, 0)
+    assert scans(graph) == []
+    f = engine.function([x, w, n], [found[-1], found])
+    with pytest.raises(ValueError, match="negative"):
+        f(X[:2], W, -1)
+    with pytest.raises(IndexError):
+        f(X[:2], W, 0)
+
+
+def test_what_is_the_same_at_all_steps_leaves_a_loop_with_other_outputs(rewritten):
+    x, w = pt.dvector("x"), pt.dmatrix("w")
+    found = rows(lambda x_t, s, w: [s + x_t, pt.exp(w), x_t * 2], x, [0.0, None, None], [w])
+    graph = rewritten([x, w], found).check_values(X, W)
+    (node,) = scans(graph)
+    assert (node.op.info.n_states, node.op.info.n_mapped, node.op.info.n_non_seqs) == (1, 1, 0)
+
+
+def test_a_loop_that_a_condition_ends_tells_how_often_what_is_the_same_is_repeated(rewritten):
+    x, w = pt.dvector("x"), pt.dvector("w")
+    found = rows(lambda x_t, w: (pt.exp(w), engine.until(x_t < 0)), x, non_sequences=[w])
+    graph = rewritten([x, w], found).check_values(X, X[:3])
+    assert len(scans(graph)) == 1
+
+
 @pytest.mark.parametrize(
     ("read", "keep"),
     [
