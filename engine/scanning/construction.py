@@ -39,6 +39,7 @@ def scan(
     strict: bool = False,
     return_list: bool = False,
     return_updates: bool = True,
+    allow_gc: bool | None = None,
 ) -> Any:
     """Apply `fn` repeatedly; return all rows of its outputs, and the updates of shared variables.
 
@@ -57,7 +58,8 @@ def scan(
 
     Returns (outputs, updates). The outputs are a list, a single variable (unless `return_list`), or
     None. The updates are for `function(updates=...)`; `return_updates=False` leaves them out. A state may be
-    a generator of random numbers; its output is the last one.
+    a generator of random numbers; its output is the last one. `allow_gc` is accepted for PyTensor's sake: a
+    step's results are freed when nothing uses them, whatever it says.
 
     Raises ValueError if the number of outputs differs from that of `outputs_info`, for updates that are
     not returned, and for a missing or negative number of steps; TypeError for outputs or updates that

@@ -46,7 +46,6 @@ EXPLAINED: tuple[ExplainedDifference, ...] = (
     ),
     difference("tests/test_printing.py::test_debugprint*", "", _TEXT),
     difference("tests/scan/test_printing.py::*", "assert", "loops are built of other Ops"),
-    difference("tests/scan/test_printing.py::*", "allow_gc", "results are freed by reference counts"),
     difference("tests/*test_printing.py::*", "pytensor_logger", "graphs are drawn as SVG, not by pydot"),
     difference("tests/test_printing.py::test_Print", "Print", "a result needs no copy"),
 )
