@@ -29,7 +29,8 @@ from engine.tensor.conversion import as_tensor_variable, number
 from engine.tensor.creation import zeros_like
 from engine.tensor.elemwise import as_gradient
 from engine.tensor.math import add
-from engine.tensor.single_numbers import TensorsOfNumbers, of_number, scalar_from_tensor
+from engine.tensor.numbers import numbers_of
+from engine.tensor.single_numbers import TensorsOfNumbers, tensor_from_scalar
 from engine.tensor.type import TensorType
 from engine.tensor.variable import TensorVariable
 
@@ -149,15 +150,14 @@ def _has_numbers(variables: Iterable[Any]) -> bool:
 def _on_tensors(variables: Sequence[Any]) -> list[Any]:
     """Return `variables`, which a graph of numbers computes, as a graph of tensors computes them."""
     numbers = [v for v in graph_inputs(variables) if not isinstance(v, Constant)]
-    return TensorsOfNumbers(numbers, variables, of_number).outputs
+    return TensorsOfNumbers(numbers, variables, tensor_from_scalar).outputs
 
 
 def _as_numbers(gradients: Sequence[Any], targets: Sequence[Any]) -> list[Any]:
     """Return `gradients`, as numbers where the target is one."""
-    return [
-        scalar_from_tensor(gradient) if isinstance(target.type, ScalarType) else gradient
-        for gradient, target in zip(gradients, targets, strict=True)
-    ]
+    places = [k for k, target in enumerate(targets) if isinstance(target.type, ScalarType)]
+    numbers = dict(zip(places, numbers_of([gradients[k] for k in places]), strict=True))
+    return [numbers.get(k, gradient) for k, gradient in enumerate(gradients)]
 
 
 def _gradients(

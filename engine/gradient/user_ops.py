@@ -14,7 +14,10 @@ from typing import Any
 from engine.graph.op import Op
 from engine.graph.user_ops import given_by_user, given_to_user, users_method
 from engine.graph.variables import Variable
+from engine.scalar.op import ScalarOp
 from engine.tensor.blockwise import Blockwise
+from engine.tensor.elemwise import elemwise
+from engine.tensor.single_numbers import tensor_from_scalar
 
 Variables = Sequence[Variable]
 
@@ -30,6 +33,8 @@ def pulled_back(
     if isinstance(op, Blockwise):
         rule = partial(pulled_back, op.core_op, wanted=wanted)
         return op.pullback_by(rule, inputs, outputs, cotangents)
+    if isinstance(op, ScalarOp):
+        return elemwise(op).pullback_wanted(_as_tensors(inputs), _as_tensors(outputs), cotangents, wanted)
     method = users_method(op, "pullback", ("L_op", "grad"))
     if method is None:
         return op.pullback_wanted(inputs, outputs, cotangents, wanted)
@@ -46,6 +51,8 @@ def pulled_back(
 
 def pushed_forward(op: Op, inputs: Variables, outputs: Variables, tangents: Sequence[Any]) -> Any:
     """Return the tangent of each output (None: it does not change), or NotImplemented if `op` gives none."""
+    if isinstance(op, ScalarOp):
+        return elemwise(op).pushforward(_as_tensors(inputs), _as_tensors(outputs), tangents)
     method = users_method(op, "pushforward", ("R_op",))
     if method is None:
         return op.pushforward(inputs, outputs, tangents)
@@ -54,3 +61,7 @@ def pushed_forward(op: Op, inputs: Variables, outputs: Variables, tangents: Sequ
     else:
         found = method(inputs, outputs, [given_to_user(tangent) for tangent in tangents])
     return found if found is NotImplemented else [given_by_user(op, one) for one in found]
+
+
+def _as_tensors(numbers: Variables) -> list[Any]:
+    return [tensor_from_scalar(number) for number in numbers]

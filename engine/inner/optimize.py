@@ -19,10 +19,12 @@ from engine.graph.replace import clone_replace
 from engine.graph.traversal import graph_inputs, io_toposort
 from engine.graph.variables import Constant, Variable
 from engine.inner.optimize_ops import MinimizeOp, MinimizeScalarOp, RootOp, RootScalarOp
+from engine.scalar.type import ScalarType
 from engine.tensor.conversion import as_tensor_variable
 from engine.tensor.elemwise import cast
 from engine.tensor.joining import concatenate, stack
 from engine.tensor.shape import flatten, reshape, shape_i
+from engine.tensor.single_numbers import TensorsOfNumbers, tensor_from_scalar
 from engine.tensor.type import is_data
 
 Options = Mapping[str, Any]
@@ -45,10 +47,10 @@ def minimize(
     `use_vectorized_jac` is accepted for PyTensor's sake and has no effect. Raises as ScipyWrapperOp does.
     """
     unknown, objective, solution_of = _packed(x, as_tensor_variable(objective))
-    parameters = _parameters(objective, unknown)
+    objective, inner, parameters = _parametrized(objective, unknown)
     op = MinimizeOp(
         unknown,
-        *parameters,
+        *inner,
         objective=objective,
         method=method,
         jac=jac,
@@ -94,9 +96,9 @@ def root(
     Raises as ScipyWrapperOp does.
     """
     unknown, equations, solution_of = _packed(variables, as_tensor_variable(equations))
-    parameters = _parameters(equations, unknown)
+    equations, inner, parameters = _parametrized(equations, unknown)
     how = {"method": method, "jac": jac, "optimizer_kwargs": optimizer_kwargs}
-    op = RootOp(unknown, *parameters, equations=equations, **how)
+    op = RootOp(unknown, *inner, equations=equations, **how)
     solution, success = op(unknown, *parameters)
     return solution_of(solution), success
 
@@ -131,8 +133,8 @@ def _scalar(
     """Return what the Op of this `kind` finds of the `expression`, which it takes under its `role`."""
     expression = as_tensor_variable(expression)
     given = {name: _vector(value, x.type.dtype) for name, value in limits.items() if value is not None}
-    parameters = _parameters(expression, x)
-    op = kind(x, *parameters, **{role: expression}, **how, limits=tuple(given))
+    expression, inner, parameters = _parametrized(expression, x)
+    op = kind(x, *inner, **{role: expression}, **how, limits=tuple(given))
     solution, success = op(x, *parameters, *given.values())
     return solution, success
 
@@ -141,6 +143,19 @@ def _vector(value: Any, dtype: str) -> Any:
     """Return `value`, a vector or a list of numbers and variables, as a vector of `dtype`."""
     numbers = stack([*value]) if isinstance(value, list | tuple) else as_tensor_variable(value)
     return cast(numbers, dtype)
+
+
+def _parametrized(objective: Any, x: Any) -> tuple[Any, list[Variable], list[Variable]]:
+    """Return the objective on tensors alone, its parameters, and the tensors that are given for them.
+
+    Numbers (ScalarType) are tensors in it: a parameter that is one has a new variable, and is given as tensor.
+    """
+    parameters = _parameters(objective, x)
+    numbers = [variable for variable in parameters if isinstance(variable.type, ScalarType)]
+    tensors = TensorsOfNumbers(numbers, [objective])
+    inner = dict(zip(numbers, tensors.inputs, strict=True))
+    given = [tensor_from_scalar(variable) if variable in inner else variable for variable in parameters]
+    return tensors.outputs[0], [inner.get(variable, variable) for variable in parameters], given
 
 
 def _parameters(objective: Any, x: Any) -> list[Variable]:

@@ -104,6 +104,7 @@ class ScalarType(Type):
     variable_type = ScalarVariable
     constant_type = ScalarConstant
     ndim = 0
+    shape = broadcastable = ()
 
     def __init__(self, dtype: Any) -> None:
         name = config.floatX if isinstance(dtype, str) and dtype == "floatX" else np.dtype(dtype).name

@@ -115,7 +115,9 @@ def as_tensor_variable(
     if not isinstance(value, Variable):
         return constant(value, name, ndim, dtype)
     if isinstance(value.type, ScalarType):
-        return as_tensor_variable(variable.operations.tensor_from_scalar(value), name, ndim, dtype)
+        return as_tensor_variable(
+            variable.operations.tensor_from_scalar.elementwise(value), name, ndim, dtype
+        )
     if not isinstance(value.type, TensorType):
         raise TypeError(
             f"Using {value} of type {value.type} as a tensor: it is no tensor variable (of no TensorType)"

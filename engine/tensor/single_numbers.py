@@ -24,10 +24,25 @@ if TYPE_CHECKING:
     from engine.tensor.variable import TensorVariable
 
 
-class TensorFromScalar(Op):
-    """A number as a tensor of 0 dimensions."""
+class _SameNumber(Op):
+    """A conversion. The gradient of a number is a tensor of 0 dimensions: cotangents and tangents stay."""
 
     __props__ = ()
+
+    def pullback(self, inputs: Sequence[Any], outputs: Sequence[Any], cotangents: Sequence[Any]) -> list[Any]:
+        return list(cotangents)
+
+    def pushforward(self, inputs: Sequence[Any], outputs: Sequence[Any], tangents: Sequence[Any]) -> Any:
+        return list(tangents)
+
+    def __str__(self) -> str:
+        return type(self).__name__
+
+    __repr__ = __str__
+
+
+class TensorFromScalar(_SameNumber):
+    """A number as a tensor of 0 dimensions. Raises TypeError for a tensor of more."""
 
     def make_node(self, x: Any) -> Apply:
         x = as_scalar(x)
@@ -36,16 +51,15 @@ class TensorFromScalar(Op):
     def perform(self, node: Apply, inputs: Sequence[Any], output_storage: Sequence[list[Any]]) -> None:
         output_storage[0][0] = np.asarray(inputs[0])
 
-    def __str__(self) -> str:
-        return "TensorFromScalar"
+    def elementwise(self, x: Any) -> TensorVariable:
+        """Return a number as a tensor of 0 dimensions: of an expression, the same expression on tensors."""
+        x = as_scalar(x)
+        roots = [v for v in graph_inputs([x]) if not isinstance(v, Constant)]
+        return TensorsOfNumbers(roots, [x], self).outputs[0]
 
-    __repr__ = __str__
 
-
-class ScalarFromTensor(Op):
-    """A tensor of 0 dimensions as a number."""
-
-    __props__ = ()
+class ScalarFromTensor(_SameNumber):
+    """A tensor of 0 dimensions as a number. Raises TypeError for other tensors."""
 
     def make_node(self, x: Any) -> Apply:
         x = as_tensor_variable(x)
@@ -56,31 +70,8 @@ class ScalarFromTensor(Op):
     def perform(self, node: Apply, inputs: Sequence[Any], output_storage: Sequence[list[Any]]) -> None:
         output_storage[0][0] = inputs[0][()]
 
-    def __str__(self) -> str:
-        return "ScalarFromTensor"
 
-    __repr__ = __str__
-
-
-_of_tensor, _of_number = ScalarFromTensor(), TensorFromScalar()
-
-
-def scalar_from_tensor(x: Any) -> Any:
-    """Return a tensor of 0 dimensions as a number. Raises TypeError for other tensors."""
-    return _of_tensor.make_node(x).outputs[0]
-
-
-def tensor_from_scalar(x: Any) -> TensorVariable:
-    """Return a number as a tensor of 0 dimensions: of an expression, the same expression on tensors."""
-    x = as_scalar(x)
-    return TensorsOfNumbers(
-        [v for v in graph_inputs([x]) if not isinstance(v, Constant)], [x], of_number
-    ).outputs[0]
-
-
-def of_number(variable: Variable) -> Any:
-    """Return the tensor of a number that no Op computes."""
-    return _of_number.make_node(variable).outputs[0]
+scalar_from_tensor, tensor_from_scalar = ScalarFromTensor(), TensorFromScalar()
 
 
 def _new_tensor(variable: Variable) -> Any:

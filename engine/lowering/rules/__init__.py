@@ -25,6 +25,7 @@ from engine.lowering.rules.slicing import RULES as SLICING
 from engine.lowering.rules.vectors import RULES as VECTORS
 from engine.lowering.rules.vectors import has_rows
 from engine.scalar.embedded import has_compiled_dtypes, has_loops
+from engine.scalar.op import ScalarOp
 from engine.tensor.checks import Assert, CheckAndRaise, SpecifyShape
 from engine.tensor.copying import CpuContiguous
 from engine.tensor.creation import Alloc
@@ -63,7 +64,8 @@ MOVING = (
 def rule_of(node: Apply) -> OpRule | None:
     """Return the rule by which `node` is lowered, or None if there is none."""
     by_python = has_rows(node) or is_of_pair(node) or not _is_compiled(node) or _is_replaced(node)
-    return (None if by_python else RULES.get(type(node.op))) or python_rule(node)
+    kind = Elemwise if isinstance(node.op, ScalarOp) else type(node.op)
+    return (None if by_python else RULES.get(kind)) or python_rule(node)
 
 
 def _is_compiled(node: Apply) -> bool:

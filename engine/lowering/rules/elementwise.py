@@ -114,7 +114,7 @@ def _of_read_inputs(node: Apply, body: ScalarBody, read: list[Variable]) -> Scal
 
 def elementwise_body(node: Apply) -> ScalarBody:
     """Return the statements of an elementwise node."""
-    scalar_op = cast(Elemwise, node.op).scalar_op
+    scalar_op = node.op if isinstance(node.op, ScalarOp) else cast(Elemwise, node.op).scalar_op
     # A user function may read something else the next time.
     find = scalar_statements if needs_python(scalar_op) else _statements
     return find(scalar_op, tuple([v.type.dtype for v in node.inputs]))

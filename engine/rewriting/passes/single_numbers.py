@@ -10,6 +10,6 @@ from engine.tensor.single_numbers import TensorFromScalar, tensor_from_scalar
 @node_rewriter([TensorFromScalar])
 def local_tensor_scalar_tensor(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
     """tensor_from_scalar(f(scalar_from_tensor(x))) -> f(x), elementwise."""
-    found = tensor_from_scalar(node.inputs[0])
+    found = tensor_from_scalar.elementwise(node.inputs[0])
     is_same = found.owner is not None and isinstance(found.owner.op, TensorFromScalar)
     return None if is_same else [found]

@@ -72,6 +72,16 @@ def test_of_a_number_that_is_found_as_closely_as_differences_allow():
     )
 
 
+def test_for_a_parameter_that_is_a_number():
+    x, theta = pt.scalar("x"), pt.scalar("theta")
+    number = pt.scalar_from_tensor(theta) ** 2
+    difference = pt.tensor_from_scalar(pt.scalar_from_tensor(x) - number)
+    for solution in (minimize(difference**2, x), minimize_scalar(difference**2, x), root(difference, x)):
+        assert solution[0].owner.inputs[1].owner.inputs == [number]
+        found = engine.function([x, theta], [solution[0], engine.grad(solution[0], theta)])(0.0, 3.0)
+        np.testing.assert_allclose(found, [9.0, 6.0], rtol=1e-6)
+
+
 def test_of_a_system_for_parameters_of_every_rank():
     def solution(matrix: Any, vector: Any, number: Any) -> Any:
         x = pt.ones_like(vector)

@@ -36,7 +36,6 @@ EXPLAINED: tuple[ExplainedDifference, ...] = (
     difference(
         "tests/scan/rewriting/test_io.py::*", "steps are to be done", "too few rows are refused at once"
     ),
-    difference("tests/scan/test_basic.py::*", "allow_gc", "results are freed by reference counts"),
     difference("tests/scan/test_basic.py::*connection_pattern*", "", "a loop has no inputs for its buffers"),
     difference(
         "tests/scan/test_basic.py::test_inconsistent_broadcast_error", "", "the engine has that gradient"
@@ -46,17 +45,9 @@ EXPLAINED: tuple[ExplainedDifference, ...] = (
     ),
     difference("tests/scalar/test_loop.py::test_same_out_as_inp_error", "", "a state may become another one"),
     difference(
-        "tests/scalar/test_math.py::test_scalarloop_grad_mixed_dtypes*",
-        "",
-        "the loop is within an elementwise Op",
-    ),
-    difference(
         "tests/tensor/random/test_basic.py::test_rebuild",
         "(50,)",
         "a known length is a constant from the start",
-    ),
-    difference(
-        "tests/tensor/test_optimize.py::*", "theta.owner", "a number is the tensor that it comes from"
     ),
     difference("tests/tensor/test_optimize.py::*", "StrType", "programs hold tensors and generators only"),
 )
