@@ -11,7 +11,9 @@ from engine.errors import LengthError
 from engine.graph.apply import Apply
 from engine.graph.op import Op
 from engine.graph.variables import Constant
+from engine.scalar.makers import cast as cast_number
 from engine.scalar.promotion import INTEGERS
+from engine.scalar.type import ScalarType
 from engine.tensor import quantifiers
 from engine.tensor.axes import axes_of
 from engine.tensor.conversion import as_tensor_variable, pad
@@ -58,6 +60,10 @@ class CheckAndRaise(CheckedValue):
         self.msg = msg
 
     def make_node(self, value: Any, *conditions: Any) -> Apply:
+        """Return the node on tensors; on numbers, if the value is one."""
+        if isinstance(getattr(value, "type", None), ScalarType):
+            numbers = [cast_number(condition, "bool") for condition in conditions]
+            return Apply(self, [value, *numbers], [value.type.make_variable()])
         value = as_tensor_variable(value)
         found = [cast(as_tensor_variable(condition), "bool") for condition in conditions]
         for condition in found:

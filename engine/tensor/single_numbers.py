@@ -13,7 +13,7 @@ import numpy as np
 from engine.graph.apply import Apply
 from engine.graph.op import Op
 from engine.graph.traversal import graph_inputs, io_toposort
-from engine.graph.variables import Constant, Variable
+from engine.graph.variables import Constant, Variable, has_noted_use, note_uses
 from engine.scalar.op import ScalarOp, as_scalar
 from engine.scalar.type import ScalarType, scalar_type
 from engine.tensor.conversion import as_tensor_variable, constant
@@ -75,7 +75,10 @@ scalar_from_tensor, tensor_from_scalar = ScalarFromTensor(), TensorFromScalar()
 
 
 def _new_tensor(variable: Variable) -> Any:
-    return tensor_type(variable.type.dtype, ()).make_variable(variable.name)
+    tensor = tensor_type(variable.type.dtype, ()).make_variable(variable.name)
+    if has_noted_use(variable):
+        note_uses([tensor])
+    return tensor
 
 
 class TensorsOfNumbers:

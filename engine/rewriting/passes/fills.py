@@ -13,6 +13,7 @@ from engine.graph import Apply, FunctionGraph, Variable
 from engine.rewriting.elementwise_pattern import apply_scalar
 from engine.rewriting.rewriters import node_rewriter
 from engine.rewriting.walking import in2out
+from engine.tensor.checks import CheckAndRaise
 from engine.tensor.elemwise import DimShuffle, Elemwise, elemwise
 from engine.tensor.index_entries import parts_of
 from engine.tensor.matching import operands_of, scalar_value, tensor_type_of
@@ -90,11 +91,16 @@ def local_useless_fill(fgraph: FunctionGraph, node: Apply) -> list[Variable] | N
 
 @node_rewriter([_SECOND])
 def local_fill_template(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
-    """second(f(a, ...), b) -> second(a, b), if a has the shape of f(a, ...): then f need not be computed."""
+    """second(f(a, ...), b) -> second(a, b), if a has the shape of f(a, ...): then f need not be computed.
+
+    A check of conditions is such a function, too: it is made where the value is used, not where its shape is.
+    """
     template, value = node.inputs
-    if template.owner is None or not isinstance(template.owner.op, Elemwise):
+    if template.owner is None or not isinstance(template.owner.op, Elemwise | CheckAndRaise):
         return None
-    alike = [v for v in template.owner.inputs if broadcasts_alike(v, template)]
+    is_check = isinstance(template.owner.op, CheckAndRaise)
+    sources = template.owner.inputs[:1] if is_check else template.owner.inputs
+    alike = [v for v in sources if broadcasts_alike(v, template)]
     elements = elements_asked_for(fgraph, template)
     if not alike and not elements:
         return None

@@ -10,6 +10,8 @@ import pytest
 
 import engine
 import engine.tensor as pt
+from engine import scalar
+from engine.compile.mode import Mode
 from engine.errors import LengthError
 from engine.graph import equal_computations
 from engine.graph.replace import vectorize_graph
@@ -37,6 +39,23 @@ def test_a_false_condition_raises_the_users_exception_and_a_true_one_passes_the_
     for bad in ([-1.0, 2.0], [1.0, 200.0]):
         with pytest.raises(OwnError, match="not positive"):
             f(np.array(bad))
+
+
+@pytest.mark.parametrize("mode", ["FAST_RUN", "NUMPY", Mode(optimizer=None)])
+def test_a_check_of_numbers_is_a_number(mode: Mode | str) -> None:
+    x, t = scalar.float64("x"), pt.dscalar("t")
+    checked = CheckAndRaise(OwnError, "not positive")(x, x > 0, x < 100)
+    assert checked.type == x.type
+    assert [variable.type.dtype for variable in checked.owner.inputs] == ["float64", "bool", "bool"]
+    between = CheckAndRaise(OwnError, "not positive")(pt.scalar_from_tensor(t) * 2, t > 0)
+    f = engine.function([x], [checked, engine.grad(checked**2, x)], mode=mode)
+    g = engine.function([t], pt.tensor_from_scalar(between), mode=mode)
+    assert [value.item() for value in f(3.0)] == [3.0, 6.0]
+    assert g(3.0) == 6.0
+    assert engine.function([x], engine.grad(checked, x), mode=mode)(3.0) == 1.0
+    for function in (f, g):
+        with pytest.raises(OwnError, match="not positive"):
+            function(-1.0)
 
 
 def test_the_value_of_a_checked_input_is_a_view_and_its_shape_needs_no_check() -> None:

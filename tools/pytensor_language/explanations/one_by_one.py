@@ -35,7 +35,6 @@ REASONS = {
     "tensor/test_special.py::test_xlogy": "the slope of 0 log(y) by y is 0 at y = 0, too",
     "tensor/test_special.py::test_xlog1py": "the slope of 0 log(1 + y) by y is 0 at y = -1, too",
     "tensor/test_variable.py::test__getitem__AdvancedSubtensor_bool": "a list of bools is a mask",
-    "test_raise_op.py::test_CheckAndRaise_basic_c*": "a check is made where the value or its shape is used",
 }
 """Patterns of tests, and the reason."""
 

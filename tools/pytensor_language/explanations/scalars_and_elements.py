@@ -116,7 +116,6 @@ EXPLAINED: tuple[ExplainedDifference, ...] = (
         "complex numbers are clipped as numpy's",
     ),
     difference("tests/tensor/test_math.py::test_pprint", "axis=None", "all axes are written as None"),
-    difference("tests/test_raise_op.py::*scalar*", "assert False", _NUMBERS),
     difference("tests/test_basic.py::test_root_module_not_polluted", "", "the shim lists no names"),
     difference(
         "tests/tensor/test_math_scipy.py::TestBetaIncGrad::test_beta_inc_stan_grad_combined",

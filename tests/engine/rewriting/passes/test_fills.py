@@ -3,11 +3,13 @@ import pytest
 
 import engine
 import engine.tensor as pt
+from engine.compile.mode import OPT_FAST_RUN, Mode
 from engine.graph import FunctionGraph
 from engine.graph.reference import evaluate
 from engine.inner import Composite
 from engine.rewriting.passes.fills import topological_second_sink
 from engine.tensor import Elemwise
+from engine.tensor.checks import assert_op
 
 X = np.arange(6.0).reshape(2, 3)
 
@@ -40,6 +42,13 @@ def test_what_only_gives_a_shape_is_not_computed(rewritten):
     x = pt.dvector("x")
     graph = rewritten(x, pt.zeros_like(pt.exp(x) + 1)).check_values(X[0], exact=True)
     assert graph.ops == ["second"]
+
+
+@pytest.mark.parametrize("mode", ["FAST_RUN", Mode("py", OPT_FAST_RUN)])
+def test_a_check_whose_value_only_gives_a_shape_is_not_made(mode):
+    x, c = pt.dvector("x"), pt.bscalar("c")
+    f = engine.function([x, c], engine.grad(pt.sum(assert_op(x, c)), x), mode=mode)
+    assert f(X[0], 0).tolist() == [1.0, 1.0, 1.0]
 
 
 def test_a_fill_is_kept_where_its_shape_is_known_better_than_the_value(rewritten):
