@@ -31,7 +31,7 @@ from engine.graph.journal import Journal, all_or_nothing
 from engine.graph.order import GAP
 from engine.graph.tables import GraphTables, Output, check_integrity
 from engine.graph.traversal import io_toposort
-from engine.graph.variables import Constant, Variable
+from engine.graph.variables import Constant, Variable, place_text
 
 
 class EditableGraph(GraphTables):
@@ -204,7 +204,7 @@ class EditableGraph(GraphTables):
             return
         reason = reason_text(reason)
         if config.is_printed(reason, verbose):
-            text = f"rewriting: rewrite {reason} replaces {_placed(var)} with {_placed(new_var)}\n"
+            text = f"rewriting: rewrite {reason} replaces {_with_node(var)} with {_with_node(new_var)}\n"
             sys.stdout.write(text)
         new_var = self._as_specific(var, new_var, reason)
         uses = list(self.clients[var])
@@ -301,10 +301,9 @@ class EditableGraph(GraphTables):
         check_integrity(self)
 
 
-def _placed(variable: Variable) -> str:
+def _with_node(variable: Variable) -> str:
     """Return the text of `variable` and of the node that computes it."""
-    place = f"{variable.owner.op}.{variable.index}" if variable.owner else str(variable)
-    return f"{place} of {variable.owner}"
+    return f"{place_text(variable)} of {variable.owner}"
 
 
 def _rank(ranks: Mapping[Apply, int], node: Apply) -> int:

@@ -1,7 +1,8 @@
 """`Feature`, which watches a mutable graph, and `FeatureHost`, the graph's side of it.
 
-A graph calls only methods that a Feature declares: callbacks carry `@register_feature_callback`; names that
-the graph gains are listed in `provides`, and `fgraph.<name>(...)` calls `feature.<name>(fgraph, ...)`.
+A graph calls the methods of a Feature that have the name of a callback; names that the graph gains are listed
+in `provides`, and `fgraph.<name>(...)` calls `feature.<name>(fgraph, ...)`. `@register_feature_callback` says
+of a method that it is a callback, and refuses any other name.
 
 The callbacks, and the moment at which a graph calls them:
 
@@ -11,7 +12,7 @@ The callbacks, and the moment at which a graph calls them:
     on_prune(fgraph, node, reason)                     after a node that nothing uses was removed
     on_change_input(fgraph, node, i, old, new, reason) after input number i of the node became `new`
     orderings(fgraph)                                  returns {node: [nodes that must run before it]}
-    validate(fgraph)                                   raises InconsistencyError to forbid the graph as it is
+    on_validate(fgraph)                                raises InconsistencyError to forbid the graph as it is
 
 A reason is a string or None. Undoing a change is reported as the opposite change, in opposite order, with a
 reason that `is_revert` recognizes. A Feature that raises from a callback leaves itself unchanged: the graph
@@ -31,7 +32,7 @@ from engine.errors import EngineError, InconsistencyError
 F = TypeVar("F", bound=Callable[..., Any])
 G = TypeVar("G", bound="FeatureHost")
 
-CALLBACKS = ("on_attach", "on_detach", "on_import", "on_prune", "on_change_input", "orderings", "validate")
+CALLBACKS = ("on_attach", "on_detach", "on_import", "on_prune", "on_change_input", "orderings", "on_validate")
 REVERT = "revert"
 
 
@@ -40,13 +41,9 @@ class AlreadyThere(EngineError):
 
 
 def register_feature_callback(method: F) -> F:
-    """Declare `method` as a callback: graphs call it, and methods that override it.
-
-    Refuse (TypeError) a method without the name of a callback.
-    """
+    """Return `method`; refuse (TypeError) one without the name of a callback, which no graph would call."""
     if method.__name__ not in CALLBACKS:
         raise TypeError(f"Declaring callback {method.__name__}: a graph calls only {', '.join(CALLBACKS)}")
-    method._is_feature_callback = True  # type: ignore[attr-defined]
     return method
 
 
@@ -78,11 +75,11 @@ class Feature:
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
-        cls.callbacks = frozenset(name for name in CALLBACKS if _is_declared(cls, name))
+        cls.callbacks = frozenset(name for name in CALLBACKS if _has_callback(cls, name))
         both = cls.callbacks & set(cls.provides)
         if both:
             raise TypeError(
-                f"Declaring Feature {cls.__name__}: {sorted(both)} are both callbacks and provided"
+                f"Declaring Feature {cls.__name__}: {sorted(both)} appear in both `provides` and as callbacks"
             )
         missing = [name for name in cls.provides if not callable(getattr(cls, name, None))]
         if missing:
@@ -95,8 +92,8 @@ class Feature:
         return self
 
 
-def _is_declared(cls: type[Feature], name: str) -> bool:
-    return any(getattr(vars(base).get(name), "_is_feature_callback", False) for base in cls.__mro__)
+def _has_callback(cls: type[Feature], name: str) -> bool:
+    return callable(getattr(cls, name, None))
 
 
 class FeatureHost:
@@ -158,7 +155,7 @@ class FeatureHost:
         return partial(getattr(feature, name), self)
 
     def listeners(self, name: str | None) -> list[Feature]:
-        """Return the attached Features that declare the callback `name`."""
+        """Return the attached Features that have the callback `name`."""
         return self._listeners.get(name, [])
 
     def call(self, feature: Feature, name: str | None, *args: Any) -> Any:
@@ -167,21 +164,25 @@ class FeatureHost:
         try:
             return getattr(feature, str(name))(self, *args)
         finally:
-            self.execute_callbacks_times[feature] += perf_counter() - start
+            self._times[feature] += perf_counter() - start
 
     def execute_callbacks(self, name: str, *args: Any) -> None:
-        """Call the callback `name` of every Feature that declares it."""
+        """Call the callback `name` of every Feature that has it."""
         for feature in self.listeners(name):
             self.call(feature, name, *args)
 
     def collect_callbacks(self, name: str, *args: Any) -> dict[Feature, Any]:
-        """Return the result of the callback `name`, by Feature that declares it."""
+        """Return the result of the callback `name`, by Feature that has it."""
         return {feature: self.call(feature, name, *args) for feature in self.listeners(name)}
 
     @property
     def execute_callbacks_times(self) -> dict[Feature, float]:
-        """The seconds that each Feature's callbacks have taken in this process."""
-        times: dict[Feature, float] = self.__dict__.setdefault("_times", defaultdict(float))
+        """The seconds that the callbacks of each Feature, also a detached one, took in this process."""
+        return {**dict.fromkeys(self._features, 0.0), **self._times}
+
+    @property
+    def _times(self) -> defaultdict[Feature, float]:
+        times: defaultdict[Feature, float] = self.__dict__.setdefault("_seconds", defaultdict(float))
         return times
 
 

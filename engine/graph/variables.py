@@ -163,3 +163,8 @@ def has_noted_use(variable: Variable) -> bool:
 def is_named(variable: Variable, name: str) -> bool:
     """Return True if `name` is the name of `variable`, or the automatic one that it was given."""
     return name in (variable.name, getattr(variable, "_auto_name", None))
+
+
+def place_text(variable: Variable) -> str:
+    """Return the text of the Op that computes `variable` and of its output's number, or that of an input."""
+    return str(variable) if variable.owner is None else f"{variable.owner.op}.{variable.index}"

@@ -175,7 +175,7 @@ class DestroyHandler(Bookkeeper):
         return {node: list(known.before) for node, known in self._known.items() if known.before}
 
     @register_feature_callback
-    def validate(self, fgraph: EditableGraph) -> None:
+    def on_validate(self, fgraph: EditableGraph) -> None:
         """Refuse a graph in which every order reads memory after it was overwritten."""
         self._refresh(fgraph)
 
@@ -284,7 +284,7 @@ class Supervisor(Feature):
         self.fgraph = None
 
     @register_feature_callback
-    def validate(self, fgraph: EditableGraph) -> None:
+    def on_validate(self, fgraph: EditableGraph) -> None:
         if not hasattr(fgraph, "destroyers"):
             return
         for variable in (*self.protected, *fgraph.outputs):
@@ -311,7 +311,7 @@ class NoOutputFromInplace(Feature):
             raise AlreadyThere("Attaching NoOutputFromInplace: the graph has one already")
 
     @register_feature_callback
-    def validate(self, fgraph: EditableGraph) -> None:
+    def on_validate(self, fgraph: EditableGraph) -> None:
         if not hasattr(fgraph, "destroyers"):
             return
         for place in self.protected_out_ids:

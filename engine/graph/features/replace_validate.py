@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 import warnings
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 from weakref import WeakSet
 
+from engine.configdefaults import config
 from engine.errors import EngineError, InconsistencyError
 from engine.graph.apply import Apply
 from engine.graph.edits import ImportNode
@@ -17,6 +19,7 @@ from engine.graph.feature import (
     register_feature_callback,
     serve_one,
 )
+from engine.graph.variables import place_text
 
 if TYPE_CHECKING:
     from engine.graph.editable import EditableGraph
@@ -98,8 +101,8 @@ class Validator(Feature):
         refuse_second(fgraph, self)
 
     def validate(self, fgraph: EditableGraph) -> None:
-        """Call `validate` of all Features: one that forbids the graph raises InconsistencyError."""
-        fgraph.execute_callbacks("validate")
+        """Call `on_validate` of all Features: one that forbids the graph raises InconsistencyError."""
+        fgraph.execute_callbacks("on_validate")
 
     def consistent(self, fgraph: EditableGraph) -> bool:
         """Return True if no Feature forbids the graph."""
@@ -113,7 +116,7 @@ class Validator(Feature):
 class ReplaceValidate(History, Validator):
     """Atomic replacements.
 
-    A refusal (by a type, a missing input, a cycle or a Feature's `validate`) leaves graph, Features,
+    A refusal (by a type, a missing input, a cycle or a Feature's `on_validate`) leaves graph, Features,
     history and checkpoints unchanged.
     """
 
@@ -153,7 +156,8 @@ class ReplaceValidate(History, Validator):
 
         The checkpoint is valid until the next such call. Refuse (InconsistencyError) an invalid result, and
         one that contains a node which `replace_all_validate_remove` removed. With `verbose`, or
-        without it if the flag `optimizer_verbose` is set, it prints what is replaced.
+        without it if the flag `optimizer_verbose` is set, it prints what is replaced, and what is refused
+        as invalid.
         """
         with fgraph.journal.all_or_nothing():
             mark = fgraph.journal.mark()
@@ -169,12 +173,20 @@ class ReplaceValidate(History, Validator):
         verbose: bool | None = None,
     ) -> None:
         start = len(fgraph.journal.edits)
-        fgraph.replace_all(replacements, reason, import_missing, verbose)
+        pairs = list(replacements)
+        fgraph.replace_all(pairs, reason, import_missing, verbose)
         imported = [edit.node for edit in fgraph.journal.edits[start:] if isinstance(edit, ImportNode)]
         for node in imported:
             if node in self._removed and node in fgraph.apply_nodes:
                 raise InconsistencyError(f"Replacing ({reason}): {node} was removed and would come back")
-        fgraph.validate()
+        try:
+            fgraph.validate()
+        except Exception as error:
+            if pairs and config.is_printed(reason, verbose):
+                place = place_text(pairs[-1][0])
+                text = f"rewriting: validate failed on node {place}.\n Reason: {reason}, {error}\n"
+                sys.stdout.write(text)
+            raise
 
     def replace_all_validate_remove(
         self,

@@ -44,7 +44,7 @@ class Recorder(Feature):
         self.events.append(("change", index, old.name, new.name, reason))
 
     @register_feature_callback
-    def validate(self, fgraph):
+    def on_validate(self, fgraph):
         return len(self.events)
 
 
@@ -62,7 +62,7 @@ def test_a_feature_is_told_of_every_change_with_its_reason():
     ]
     fgraph.replace(x, follow(y), reason="again")
     assert ("import", "Follow", "again") in recorder.events
-    assert fgraph.collect_callbacks("validate") == {recorder: len(recorder.events)}
+    assert fgraph.collect_callbacks("on_validate") == {recorder: len(recorder.events)}
 
 
 def test_a_detached_feature_is_told_nothing_more():
@@ -82,13 +82,26 @@ def test_attaching_twice_is_attaching_once():
     assert recorder.events == ["attach"]
 
 
-def test_only_declared_methods_are_called():
-    class Undeclared(Feature):
+def test_a_method_with_the_name_of_a_callback_is_called():
+    class Undecorated(Feature):
+        nodes = ()
+
         def on_import(self, fgraph, node, reason):
-            raise AssertionError("called")
+            self.nodes = (*self.nodes, node)
 
     x = PLAIN("x")
-    FunctionGraph([x], [], [Undeclared()], clone=False).add_output(follow(x))
+    feature, output = Undecorated(), follow(x)
+    FunctionGraph([x], [], [feature], clone=False).add_output(output)
+    assert feature.nodes == (output.owner,)
+
+
+def test_an_attached_feature_has_a_time_whether_it_was_called_or_not():
+    class Never(Feature):
+        pass
+
+    never, recorder = Never(), Recorder()
+    fgraph = FunctionGraph([], [], [never, recorder])
+    assert fgraph.execute_callbacks_times[never] == 0.0 < fgraph.execute_callbacks_times[recorder]
 
 
 def test_only_known_names_can_be_declared():
@@ -100,13 +113,13 @@ def test_only_known_names_can_be_declared():
 
 
 def test_a_name_is_not_both_called_and_provided():
-    with pytest.raises(TypeError, match="both callbacks and provided"):
+    with pytest.raises(TypeError, match="appear in both `provides` and as callbacks"):
 
         class Both(Feature):
-            provides = ("validate",)
+            provides = ("on_validate",)
 
             @register_feature_callback
-            def validate(self, fgraph):
+            def on_validate(self, fgraph):
                 pass
 
 
@@ -141,10 +154,10 @@ def test_what_overrides_a_callback_is_one():
 
 
 def test_a_name_that_is_a_callback_of_a_base_class_is_not_provided():
-    with pytest.raises(TypeError, match=r"\['validate'\] are both callbacks and provided"):
+    with pytest.raises(TypeError, match=r"\['on_validate'\] appear in both `provides`"):
 
         class Both(Recorder):
-            provides = ("validate",)
+            provides = ("on_validate",)
 
 
 def test_what_is_provided_must_be_there():

@@ -185,7 +185,7 @@ def test_loading_calls_no_callback_and_forgets_times():
     x = PLAIN("x")
     fgraph = FunctionGraph([x], [follow(x)], [NodeFinder()])
     assert set(fgraph.execute_callbacks_times) == set(fgraph.features)
-    assert pickle.loads(pickle.dumps(fgraph)).execute_callbacks_times == {}
+    assert not any(pickle.loads(pickle.dumps(fgraph)).execute_callbacks_times.values())
 
 
 def test_a_loaded_graph_has_the_clients_in_the_same_order():

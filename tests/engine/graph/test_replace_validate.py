@@ -26,7 +26,7 @@ class AtMost(Feature):
         self.count = count
 
     @register_feature_callback
-    def validate(self, fgraph):
+    def on_validate(self, fgraph):
         if len(fgraph.apply_nodes) > self.count:
             raise InconsistencyError(f"more than {self.count} nodes")
 
@@ -147,10 +147,19 @@ def test_a_validator_alone_only_validates():
         fgraph.replace_validate(fgraph.outputs[0], x)
 
 
+def test_a_replacement_that_is_refused_is_printed_when_replacements_are(capsys):
+    x = PLAIN("x")
+    fgraph = FunctionGraph([x], [follow(x)], [AtMost(1)], clone=False)
+    with pytest.raises(InconsistencyError, match="more than 1 nodes"):
+        fgraph.replace_validate(fgraph.outputs[0], follow(combine(x)), reason="because", verbose=True)
+    printed = capsys.readouterr().out
+    assert "rewriting: validate failed on node Follow.0.\n Reason: because, more than 1 nodes\n" in printed
+
+
 def test_an_error_that_is_no_judgement_is_not_taken_for_one():
     class Broken(Feature):
         @register_feature_callback
-        def validate(self, fgraph):
+        def on_validate(self, fgraph):
             raise ZeroDivisionError
 
     fgraph = FunctionGraph([], [], [Broken()])
