@@ -142,7 +142,7 @@ class Function:
         """The maker: `maker.fgraph` is the graph after rewriting."""
         if self._maker is None:
             names = [*self.input_names, *self._shared_names]
-            self._maker = _Maker(self._loaded(), names, self._variables)
+            self._maker = _Maker(self._loaded(), names, self._variables, self._has_updates)
         return self._maker
 
     @property
@@ -262,9 +262,12 @@ class _Maker(SimpleNamespace):
     """The maker of a function: `fgraph` is the graph after rewriting, read from the cache when it is
     first asked for, on the variables that the function was made of; a pickled one has none."""
 
-    def __init__(self, compiled: Compiled, names: Sequence[str | None], variables: Sequence[Any]) -> None:
+    def __init__(
+        self, compiled: Compiled, names: Sequence[str | None], variables: Sequence[Any], has_updates: bool
+    ) -> None:
         super().__init__()
         self._compiled = compiled
+        self._updated = [position for position, _ in compiled.runner.updates] if has_updates else []
         self._names = names
         self._variables = variables
         self._fgraph: FunctionGraph | None = None
@@ -275,8 +278,9 @@ class _Maker(SimpleNamespace):
             from engine.compiling.shown_copies import show_copies  # Ops, which a loaded function does without
 
             self._fgraph = self._on_variables(self._compiled.optimized())
-            updated = [self._fgraph.inputs[position] for position, _ in self._compiled.runner.updates]
-            show_copies(self._fgraph, updated)
+            first = len(self._fgraph.outputs) - len(self._compiled.runner.updates)  # new values come last
+            self._fgraph.update_mapping = dict(enumerate(self._updated, start=first))
+            show_copies(self._fgraph, [self._fgraph.inputs[position] for position in self._updated])
         return self._fgraph
 
     def _on_variables(self, fgraph: FunctionGraph) -> FunctionGraph:

@@ -54,10 +54,13 @@ class FunctionGraph(EditableGraph):
 
     With `clone` (the default) the graph owns copies of the given variables. It refuses (MissingInputError)
     outputs that need a variable which is neither an input, a constant nor computed. It attaches `features`
-    and, unless these provide its names, a `ReplaceValidate`.
+    and, unless these provide its names, a `ReplaceValidate`. `update_mapping` says, by the number of an
+    output, which input has its value in the next call of a function; None: nobody said.
 
     Code outside may read the tables (see `GraphTables`), and changes them through methods only.
     """
+
+    update_mapping: dict[int, int] | None = None
 
     def __init__(
         self,
@@ -68,6 +71,7 @@ class FunctionGraph(EditableGraph):
         memo: Memo | None = None,
         copy_inputs: bool = True,
         copy_orphans: bool = False,
+        update_mapping: dict[int, int] | None = None,
     ) -> None:
         if outputs is None:
             raise ValueError("Making a graph: No outputs specified; give the variables that it computes")
@@ -78,6 +82,8 @@ class FunctionGraph(EditableGraph):
             inputs = [cast(Variable, memo[v]) for v in inputs]
             outputs = [cast(Variable, memo[v]) for v in outputs]
         self._fill(inputs, outputs, features)
+        if update_mapping is not None:
+            self.update_mapping = update_mapping
 
     def _fill(
         self, inputs: Sequence[Variable], outputs: Sequence[Variable], features: Sequence[Feature]
@@ -103,7 +109,7 @@ class FunctionGraph(EditableGraph):
     ) -> tuple[FunctionGraph, Memo]:
         """Return a copy, and the map from the variables and nodes of this graph to those of the copy."""
         memo: Memo = {}
-        copy = FunctionGraph(self.inputs, self.outputs, memo=memo)
+        copy = FunctionGraph(self.inputs, self.outputs, memo=memo, update_mapping=self.update_mapping)
         if check_integrity:
             copy.check_integrity()
         if attach_feature:
@@ -122,10 +128,13 @@ class FunctionGraph(EditableGraph):
         return import_module("engine.printing").dprint(self, **options)
 
     def __getstate__(self) -> dict[str, Any]:
-        return flatten(self)
+        mapping = self.update_mapping
+        return flatten(self) if mapping is None else {**flatten(self), "update_mapping": mapping}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self._make_empty()
+        if state.get("update_mapping") is not None:
+            self.update_mapping = state["update_mapping"]
         restore(self, state)
 
     def _repr_html_(self) -> str:

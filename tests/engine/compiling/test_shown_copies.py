@@ -65,6 +65,16 @@ def test_the_graph_of_a_function_is_one_of_its_variables():
     assert f.copy().maker.fgraph.inputs[0] is x
 
 
+def test_the_graph_says_which_output_an_input_has_in_the_next_call():
+    x, state = pt.vector("x"), engine.shared(np.ones(2))
+    f = engine.function([x], [x, x * 2], updates={state: state + x})
+    assert f.maker.fgraph.update_mapping == {2: 1}
+    assert f.copy().maker.fgraph.update_mapping == {2: 1}
+    assert f.copy(delete_updates=True).maker.fgraph.update_mapping == {}
+    f(np.ones(2))
+    np.testing.assert_array_equal(state.get_value(), np.full(2, 2.0))
+
+
 def test_a_variable_that_something_computes_is_no_input_of_the_graph():
     x = pt.vector("x")
     middle = pt.exp(x)

@@ -207,6 +207,13 @@ def test_a_clone_does_not_follow_its_original():
     assert memo[x] is copy.inputs[0]
 
 
+def test_a_graph_keeps_which_inputs_its_outputs_update():
+    x = PLAIN("x")
+    found = FunctionGraph([x], [follow(x)], update_mapping={0: 0})
+    assert found.clone().update_mapping == pickle.loads(pickle.dumps(found)).update_mapping == {0: 0}
+    assert graph(follow(x)).update_mapping is None
+
+
 def damages():
     x, y = PLAIN("x"), PLAIN("y")
     yield "clients", lambda g: g.clients[g.inputs[0]].clear()

@@ -25,7 +25,6 @@ EXPLAINED: tuple[ExplainedDifference, ...] = (
     difference(f"{_FG}TestFunctionGraph::test_empty", "dict_keys", "an input is a variable of its graph"),
     difference(f"{_FG}TestFunctionGraph::test_remove_duplicates", "var2", "a graph has an input once"),
     difference(f"{_FG}TestFunctionGraph::test_replace_circular", "", "a cycle is refused at once"),
-    difference(f"{_FG}TestFunctionGraph::test_init", "update_mapping", "updates belong to functions"),
     difference(f"{_FG}TestFunctionGraph::test_import_node", "Apply.tag", "nodes have no tags"),
     difference(
         f"{_FG}TestFunctionGraph::test_nominals", "", "the inputs of a mutable graph stay what they are"
@@ -38,9 +37,6 @@ EXPLAINED: tuple[ExplainedDifference, ...] = (
         "tests/graph/test_basic.py::TestEval::*", "DID NOT WARN", "the cache of functions serves eval"
     ),
     difference(f"{_FEATURES}*", "log", "log(softmax) is a log_softmax at once, in fewer steps"),
-    difference(f"{_FEATURES}*callbacks_after_pickle", "defaultdict", "only callbacks that run are timed"),
-    difference(f"{_FEATURES}*", "on_validate", "a callback has a name that graphs call"),
-    difference(f"{_FEATURES}*test_verbose", "DID NOT RAISE", "a callback has a name that graphs call"),
     difference(
         "tests/graph/test_op.py::TestOp::test_op_no_input", "", "programs hold tensors and generators only"
     ),
