@@ -42,6 +42,7 @@ _TABLE: dict[str, dict[str, str]] = {
         "same_out_min8 same_out_nobool same_out_nocomplex specific_out upcast_out upcast_out_min8 "
         "upcast_out_no_complex upcast_out_nobool upgrade_to_float upgrade_to_float64 "
         "upgrade_to_float_no_complex",
+        "engine.scalar.rounding": "round_half_away_from_zero_vec",
         "engine.scalar.trigonometric": "ArcCos ArcCosh ArcSin ArcSinh ArcTan ArcTan2 ArcTanh Cos Cosh Sin "
         "Sinh Tan Tanh",
     },

@@ -1,4 +1,4 @@
-"""Comparisons with tolerance, tests for infinities, and numpy's names of comparisons."""
+"""Comparisons with tolerance, tests for infinities and NaN, and numpy's names of comparisons."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ import numpy as np
 
 from engine.scalar.promotion import INEXACT
 from engine.tensor.conversion import as_tensor_variable
-from engine.tensor.creation import ones_like
+from engine.tensor.creation import full, ones_like
 from engine.tensor.math import abs as absolute
-from engine.tensor.math import add, and_, eq, ge, gt, invert, isinf, isnan, le, lt, mul, neq, or_, sub, xor
+from engine.tensor.math import add, and_, eq, ge, gt, invert, isinf_, isnan_, le, lt, mul, neq, or_, sub, xor
 from engine.tensor.quantifiers import all as all_over
 
 if TYPE_CHECKING:
@@ -45,12 +45,24 @@ def _is_true(x: Any) -> Any:
     return x if x.type.dtype == "bool" else neq(x, 0)
 
 
+def isnan(x: Any) -> TensorVariable:
+    """Return True for each element that is NaN; no bool or integer is, and none is looked at."""
+    x = as_tensor_variable(x)
+    return isnan_(x) if x.type.dtype in INEXACT else full(x.shape, False)
+
+
+def isinf(x: Any) -> TensorVariable:
+    """Return True for each element that is infinite; no bool or integer is, and none is looked at."""
+    x = as_tensor_variable(x)
+    return isinf_(x) if x.type.dtype in INEXACT else full(x.shape, False)
+
+
 def isfinite(x: Any) -> TensorVariable:
     """Return True for each element that is neither infinite nor NaN."""
     x = as_tensor_variable(x)
     if x.type.dtype not in INEXACT:
         return ones_like(x, "bool")
-    return and_(invert(isnan(x)), invert(isinf(x)))
+    return and_(invert(isnan_(x)), invert(isinf_(x)))
 
 
 def isposinf(x: Any) -> TensorVariable:

@@ -29,7 +29,7 @@ from engine.tensor.math import (
     gammaincc,
     ge,
     identity,
-    isnan,
+    isnan_,
     ive,
     kve,
     maximum,
@@ -144,7 +144,7 @@ def nan_to_num(x: Any, nan: Any = 0.0, posinf: Any = None, neginf: Any = None) -
     if x.type.dtype not in FLOATS:
         return x
     limits = np.finfo(x.type.dtype)
-    x = switch(isnan(x), nan, x)
+    x = switch(isnan_(x), nan, x)
     x = switch(eq(x, np.inf), float(limits.max) if posinf is None else posinf, x)
     return switch(eq(x, -np.inf), float(limits.min) if neginf is None else neginf, x)
 

@@ -20,8 +20,8 @@ _NAMES = {
     "engine.inner.special": "LogSoftmax LogSumExp Softmax XLog1PY XLogY log_softmax logsumexp softmax",
     "engine.tensor.blockwise": "Blockwise vectorize",
     "engine.tensor.comparison": "equal not_equal less less_equal greater greater_equal bitwise_and "
-    "bitwise_or bitwise_xor bitwise_not isfinite isposinf isneginf isclose allclose logical_and logical_or "
-    "logical_xor logical_not",
+    "bitwise_or bitwise_xor bitwise_not isfinite isinf isnan isposinf isneginf isclose allclose logical_and "
+    "logical_or logical_xor logical_not",
     "engine.tensor.conditional": "ifelse",
     "engine.tensor.checks": "SpecifyShape specify_broadcastable specify_shape",
     "engine.tensor.common_shape": "broadcast_shape broadcast_shape_iter",

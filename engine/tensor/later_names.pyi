@@ -56,6 +56,8 @@ from engine.tensor.comparison import greater as greater
 from engine.tensor.comparison import greater_equal as greater_equal
 from engine.tensor.comparison import isclose as isclose
 from engine.tensor.comparison import isfinite as isfinite
+from engine.tensor.comparison import isinf as isinf
+from engine.tensor.comparison import isnan as isnan
 from engine.tensor.comparison import isneginf as isneginf
 from engine.tensor.comparison import isposinf as isposinf
 from engine.tensor.comparison import less as less

@@ -99,8 +99,8 @@ gt = elemwise(scalar.gt)
 ge = elemwise(scalar.ge)
 eq = elemwise(scalar.eq)
 neq = elemwise(scalar.neq)
-isnan = elemwise(scalar.isnan)
-isinf = elemwise(scalar.isinf)
+isnan_ = elemwise(scalar.isnan)
+isinf_ = elemwise(scalar.isinf)
 
 and_ = elemwise(scalar.and_)
 or_ = elemwise(scalar.or_)
@@ -162,7 +162,7 @@ def logaddexp(*xs: Any) -> TensorVariable:
 def _logaddexp_of_two(x: Any, y: Any) -> Any:
     is_first = ge(x, y)
     largest = switch(is_first, x, y)
-    shift = switch(isinf(largest), 0.0, largest)
+    shift = switch(isinf_(largest), 0.0, largest)
     return add(largest, softplus(sub(switch(is_first, y, x), shift)))
 
 
