@@ -99,6 +99,10 @@ class NominalVariable(_FrozenVariable):
     def __init__(self, id: int, type: Type) -> None:
         """Do nothing: `__new__`, which may return an existing object, sets everything."""
 
+    def clone(self, name: str | None = None) -> Variable:
+        """Return this input, of which there is one only; for a `name`, a variable of its type."""
+        return self if name is None else self.type.make_variable(name)
+
     def equals(self, other: object) -> bool:
         """Return True if `other` is this input: the same number and type give the same object."""
         return self is other

@@ -33,16 +33,16 @@ def clone_get_equiv(
     """Return a map from each variable and node between `inputs` and `outputs` to its copy.
 
     Without `copy_inputs` inputs map to themselves; without `copy_orphans` so do constants and other
-    variables without an owner. Parts that are in `memo` already are not copied, nor are nodes whose outputs
+    variables without an owner. A constant, which never changes, is its own copy. Parts that are in `memo` already are not copied, nor are nodes whose outputs
     are.
     """
     memo = {} if memo is None else memo
     for variable in inputs:
-        memo.setdefault(variable, variable.clone() if copy_inputs else variable)
+        memo.setdefault(variable, _copied(variable) if copy_inputs else variable)
     for node in io_toposort(inputs, outputs):
         for variable in node.inputs:
             if variable not in memo:
-                memo[variable] = variable.clone() if copy_orphans else variable
+                memo[variable] = _copied(variable) if copy_orphans else variable
         if node not in memo and not all(variable in memo for variable in node.outputs):
             arguments = [memo[variable] for variable in node.inputs]
             copy = memo[node] = node.clone_with_new_inputs(arguments)  # type: ignore[arg-type]
@@ -50,8 +50,14 @@ def clone_get_equiv(
                 memo.setdefault(old, new)
     for variable in outputs:
         if variable not in memo:
-            memo[variable] = variable.clone() if copy_orphans else variable
+            memo[variable] = _copied(variable) if copy_orphans else variable
     return memo
+
+
+def _copied(variable: Variable) -> Variable:
+    """Return a copy of a root; a constant itself, and for an input of a frozen graph a mutable variable."""
+    copy = variable.clone()
+    return variable.type.make_variable() if copy is variable and not isinstance(copy, Constant) else copy
 
 
 def _variable(memo: Memo, variable: Variable) -> Variable:

@@ -130,8 +130,8 @@ class Constant(Variable):
         return self is other or (isinstance(other, Constant) and self.signature() == other.signature())
 
     def clone(self, name: str | None = None) -> Constant:
-        """Return a constant of the same type and data, named `name` or as this one."""
-        return type(self)(self.type, self.data, name or self.name)
+        """Return this constant, which never changes; for another `name`, one of its type and data."""
+        return self if name in (None, self.name) else type(self)(self.type, self.data, name)
 
     def __str__(self) -> str:
         return f"{self.data}" if self.name is None else f"{self.name}{{{self.data}}}"

@@ -144,10 +144,10 @@ def test_variables_are_themselves_and_have_tags():
     ]
 
 
-def test_a_constant_clones_with_its_data():
+def test_a_constant_is_its_own_clone_unless_that_is_named():
     c = constant(2.0)
-    assert c.clone() is not c
-    assert c.clone().data == c.value == 2.0
+    assert c.clone() is c
+    assert c.clone("c").data == c.value == 2.0
     assert [str(c), str(c.clone("c"))] == ["2.0", "c{2.0}"]
 
 

@@ -17,7 +17,7 @@ from engine.graph import (
 from tests.engine.graph.small_ops import DEPTHS, PLAIN, Floats, chain, combine, constant, follow, split
 
 
-def test_a_clone_has_the_structure_and_shares_nothing():
+def test_a_clone_has_the_structure_and_shares_constants_alone():
     x, c = PLAIN("x"), constant(1.0)
     shared = follow(x)
     out = combine(shared, c, shared)
@@ -26,8 +26,18 @@ def test_a_clone_has_the_structure_and_shares_nothing():
     first, copied, second = new_out.owner.inputs
     assert first is second
     assert first.owner.inputs == [new_x]
-    assert copied is not c
-    assert copied.data == 1.0
+    assert copied is c
+
+
+def test_a_clone_of_a_frozen_graph_has_inputs_that_are_mutable():
+    x = PLAIN("x")
+    frozen = FrozenFunctionGraph.from_io([x], [follow(x)])
+    (given,) = frozen.inputs
+    assert given.clone() is given
+    assert type(given.clone("x")) is type(x)
+    (new,), (out,) = clone(frozen.inputs, frozen.outputs)
+    assert out.owner.inputs == [new]
+    assert type(new) is type(x)
 
 
 def test_inputs_and_constants_can_be_kept():

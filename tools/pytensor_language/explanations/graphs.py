@@ -30,8 +30,6 @@ EXPLAINED: tuple[ExplainedDifference, ...] = (
         f"{_FG}TestFunctionGraph::test_nominals", "", "the inputs of a mutable graph stay what they are"
     ),
     difference(f"{_FG}*test_bind_constant_output", "", "bits identify a constant, not the object"),
-    difference("tests/graph/test_basic.py::TestClone::test_constant", "", "bits identify a constant"),
-    difference("tests/graph/test_basic.py::test_NominalVariable", "", "clones of frozen parts are mutable"),
     difference("tests/graph/test_basic.py::TestEval::*", "_fn_cache", "the cache of functions serves eval"),
     difference(
         "tests/graph/test_basic.py::TestEval::*", "DID NOT WARN", "the cache of functions serves eval"
