@@ -17,10 +17,10 @@ from engine.configdefaults import compiling
 from engine.errors import MissingInputError, NullGradientError, UnusedInputError
 from engine.graph.absent_gradients import NullType
 from engine.graph.fgraph import FrozenFunctionGraph
-from engine.graph.generic import Generic
 from engine.graph.represented import RepresentedType
 from engine.graph.traversal import ancestors, get_var_by_name
 from engine.graph.variables import Variable, has_noted_use
+from engine.inner.held_objects import held_type, with_held_objects
 from engine.scalar.type import ScalarType
 from engine.tensor.conversion import as_symbolic
 from engine.tensor.single_numbers import TensorsOfNumbers
@@ -75,18 +75,25 @@ def function(
         found = Expressions(explicit, expressions, updates, givens, no_default_updates, rebuild_strict)
         shared = found.shared
         variables = [*explicit, *shared]
-        graph = _frozen(found, explicit, on_unused_input or "raise")
+        graph = with_held_objects(_frozen(found, explicit, on_unused_input or "raise"))
         label = name or "function"
+        types = tuple(held_type(variable.type) for variable in [*given, *shared])
         interface = Interface(
-            types=tuple(variable.type for variable in [*given, *shared]),
+            types=types,
             n_outputs=len(wanted),
             updated=(*states, *(len(explicit) + shared.index(variable) for variable in found.updates)),
-            convert=ArgumentConverter(label, [*given, *shared], len(explicit), allow_input_downcast),
+            convert=ArgumentConverter(label, [*given, *shared], len(explicit), allow_input_downcast, types),
         )
         compiled = compile_function(FunctionRequest(graph, interface, get_mode(mode), label))
-    represented = {k: v.type for k, v in enumerate(wanted) if isinstance(v.type, RepresentedType)}
+    represented = _represented(wanted)
     is_list = not isinstance(outputs, Variable)
     return Function(compiled, given, shared, name, is_list, keys, represented, trust_input, variables)
+
+
+def _represented(outputs: Sequence[Variable]) -> dict[int, RepresentedType]:
+    """Return the types of the outputs whose values are no arrays, by their positions."""
+    held = [held_type(variable.type) for variable in outputs]
+    return {k: type for k, type in enumerate(held) if isinstance(type, RepresentedType)}
 
 
 def _frozen(found: Expressions, explicit: list[Variable], on_unused_input: str) -> FrozenFunctionGraph:
@@ -137,10 +144,6 @@ def _defined(output: Any) -> Any:
     type_of = getattr(output, "type", None)
     if isinstance(type_of, NullType):
         raise NullGradientError(f"Making a function: an output has no value; {type_of.why_null}", None)
-    if isinstance(type_of, Generic):
-        raise TypeError(
-            f"Making a function: output {output} is no tensor variable; get_value gives its value"
-        )
     return output
 
 

@@ -210,6 +210,8 @@ class TensorSharedVariable(TensorVariable, SharedVariable):
 def as_update(variable: Variable, value: Any, doing: str) -> Variable:
     """Return `value` as the update of `variable`; refuses (TypeError) a value of another type. `doing`
     begins the message."""
+    if isinstance(variable, GenericSharedVariable):
+        raise TypeError(f"{doing}: {variable} is updated, whose values are no arrays; set_value sets them")
     try:
         given = as_tensor_variable(value) if isinstance(variable.type, TensorType) else value
         return variable.type.filter_variable(given)
@@ -254,8 +256,8 @@ def shared(
     generator of random numbers.
 
     All lengths of a tensor may change later, and no axis broadcasts; `shape` fixes lengths. With `borrow`
-    the value is not copied. Another object has the type `generic`, which no Op takes; a masked array is
-    refused (MaskedArrayError).
+    the value is not copied. Another object has the type `generic`; a masked array is refused
+    (MaskedArrayError).
     """
     if _is_generator(value):
         return import_module("engine.random.shared").shared_rng(value, name=name, borrow=borrow)

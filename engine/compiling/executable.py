@@ -303,7 +303,7 @@ class ArgumentConverter:
 
     A refused value raises ArgumentError, which names the function and the argument, or the shared
     variable: those come after the first `n_explicit` inputs. `allow_downcast` and `strict`, those of an In or
-    of all inputs, are those of `Type.filter`.
+    of all inputs, are those of `Type.filter`. `types` are those that the program has in their places.
     """
 
     def __init__(
@@ -312,6 +312,7 @@ class ArgumentConverter:
         variables: Sequence[Any],
         n_explicit: int,
         allow_downcast: bool | None = None,
+        types: Sequence[Any] | None = None,
     ) -> None:
         inputs = variables[:n_explicit]
         self.options = {
@@ -322,7 +323,8 @@ class ArgumentConverter:
             if strict or downcast is not None
         }
         self.function = function
-        self.types = [variable.type for variable in variables]
+        self.types = [variable.type for variable in variables] if types is None else list(types)
+        self.accepted = {k: v.type for k, v in enumerate(variables) if v.type is not self.types[k]}
         self.names = [variable.name for variable in variables]
         self.n_explicit = n_explicit
 
@@ -336,7 +338,8 @@ class ArgumentConverter:
                 _shared_label(name, position - self.n_explicit) if is_shared else input_label(name, position)
             )
             refused = ArgumentRangeError if isinstance(error, OverflowError) else ArgumentError
-            raise refused(self.function, label, str(expected), _found(value), is_shared) from error
+            accepted = str(self.accepted.get(position, expected))
+            raise refused(self.function, label, accepted, _found(value), is_shared) from error
         flags = array.flags
         if (
             type(array) is np.ndarray
@@ -352,9 +355,12 @@ class ArgumentConverter:
 
     def _array(self, expected: Any, position: int, value: Any) -> np.ndarray[Any, Any]:
         is_represented = hasattr(expected, "to_array")
-        if is_represented and type(value) is np.ndarray:  # an earlier call left it, or converted it
+        if is_represented and expected.is_array(value):  # an earlier call left it, or converted it
             return value
-        found = expected.filter(value, **self.options.get(position, _AS_EVER))
+        options = self.options.get(position, _AS_EVER)
+        if position in self.accepted:  # a user's type says what an argument may be
+            value = self.accepted[position].filter(value, **options)
+        found = expected.filter(value, **options)
         return expected.to_array(found) if is_represented else found
 
 

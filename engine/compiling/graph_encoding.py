@@ -56,6 +56,7 @@ from cachegraph.graph_codec import GraphEncoder
 from cachegraph.pickling.large_arrays import LARGE
 from engine.errors import UndescribedOpError
 from engine.graph.fgraph import FrozenFunctionGraph
+from engine.graph.generic import Generic
 from engine.graph.op import Op, attributes
 from engine.graph.props import is_of_engine
 from engine.graph.represented import array_of_constant
@@ -184,6 +185,8 @@ class _FrozenGraphEncoder(GraphEncoder):
 
 
 def _encode_type(type: Type) -> bytes:
+    if isinstance(type, Generic):
+        _refuse(type, "its values are pickled, and nothing that is stored is unpickled as it comes")
     if not is_of_engine(type):
         _refuse(type, "only types of the engine itself are described; those of others are not yet")
     return _encode_class(type) + encode(type.props())

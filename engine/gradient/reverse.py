@@ -25,7 +25,7 @@ from engine.graph.variables import Constant, Variable, note_uses
 from engine.scalar.promotion import COMPLEX, DISCRETE, INEXACT
 from engine.scalar.type import ScalarType
 from engine.tensor.checks import specify_shape
-from engine.tensor.conversion import as_tensor_variable, number
+from engine.tensor.conversion import as_tensor_variable, is_foreign, number
 from engine.tensor.creation import zeros_like
 from engine.tensor.elemwise import as_gradient
 from engine.tensor.math import add
@@ -302,7 +302,10 @@ def _check(cost: Any, targets: Sequence[Any], known_grads: Known | None) -> None
     if cost is not None and cost.type.dtype in COMPLEX:
         raise TypeError(f"Taking the gradient of {cost} of type {cost.type}: the cost must be real")
     for target in targets:
-        if not (isinstance(target, Variable) and isinstance(target.type, TensorType)):
+        # Nothing is differentiable by a value of a user's type: the cost is not connected to it.
+        if not (
+            isinstance(target, Variable) and (isinstance(target.type, TensorType) or is_foreign(target.type))
+        ):
             raise TypeError(
                 f"Taking a gradient for {target!r} ({type(target).__name__}): it must be a tensor variable"
             )

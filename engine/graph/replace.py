@@ -32,9 +32,9 @@ def clone_get_equiv(
 ) -> Memo:
     """Return a map from each variable and node between `inputs` and `outputs` to its copy.
 
-    Without `copy_inputs` inputs map to themselves; without `copy_orphans` so do constants and other
-    variables without an owner. A constant, which never changes, is its own copy. Parts that are in `memo` already are not copied, nor are nodes whose outputs
-    are.
+    Without `copy_inputs` inputs map to themselves; without `copy_orphans` so do other variables without an
+    owner. A constant, which never changes, is its own copy. Parts that are in `memo` already are not copied,
+    nor are nodes whose outputs are.
     """
     memo = {} if memo is None else memo
     for variable in inputs:

@@ -70,14 +70,24 @@ class RepresentedType(Type):
     def same_data(self, first: Any, second: Any) -> bool:
         return self._bytes(first) == self._bytes(second)
 
+    def is_array(self, value: Any) -> bool:
+        """Return True if `value` is the array for a value, and not a value."""
+        return isinstance(value, np.ndarray)
+
+    def held(self, value: Any) -> np.ndarray[Any, Any]:
+        """Return the array for `value`, which may be that array already."""
+        array: np.ndarray[Any, Any] = value if self.is_array(value) else self.to_array(value)
+        return array
+
     def _bytes(self, value: Any) -> bytes:
         """Return the bytes of an array, or of the array for a value: users make such constants."""
-        return (value if isinstance(value, np.ndarray) else self.to_array(value)).tobytes()
+        return self.held(value).tobytes()
 
 
 def array_of_constant(constant: Constant) -> Any:
     """Return the array that programs hold for `constant`, whose `data` may be its value itself."""
-    return constant.data if isinstance(constant.data, np.ndarray) else array_of(constant, constant.data)
+    type = constant.type
+    return type.held(constant.data) if isinstance(type, RepresentedType) else constant.data
 
 
 def array_of(variable: Variable, value: Any) -> Any:

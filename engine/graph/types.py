@@ -93,5 +93,5 @@ class Type(ByProps):
         return self.make_variable(name)
 
     def __repr__(self) -> str:
-        properties = ", ".join(f"{name}={value!r}" for name, value in self.props_dict().items())
+        properties = ", ".join(f"{name}={getattr(self, name)!r}" for name in self.__props__ or ())
         return f"{type(self).__name__}({properties})"

@@ -24,7 +24,7 @@ from engine.graph.variables import Variable
 from engine.inner.base import HasInnerGraph, computed_outputs
 from engine.inner.solvers import Solver, canonical_options, find_method
 from engine.scalar.promotion import FLOATS
-from engine.tensor.conversion import as_tensor_variable
+from engine.tensor.conversion import as_symbolic
 from engine.tensor.type import TensorType, tensor_type
 
 
@@ -109,7 +109,7 @@ class ScipyWrapperOp(Op, HasInnerGraph):
         if len(inputs) != len(types):
             raise TypeError(f"Applying {self}: it takes {len(types)} inputs, {len(inputs)} were given")
         variables = [
-            type.filter_variable(as_tensor_variable(given)) for type, given in zip(types, inputs, strict=True)
+            type.filter_variable(as_symbolic(given)) for type, given in zip(types, inputs, strict=True)
         ]
         return Apply(
             self, variables, [self._unknown.make_variable(), tensor_type("bool", ()).make_variable()]

@@ -16,11 +16,11 @@ from engine.graph import (
     equal_computations,
     register_feature_callback,
 )
-from engine.graph.represented import RepresentedType
 from engine.rewriting.passes.shapes import length_elsewhere
 from engine.rewriting.rewriters import GraphRewriter, RewriteReport
 from engine.tensor.matching import tensor_type_of
 from engine.tensor.shape import shape_i
+from engine.tensor.type import TensorType
 
 
 class ShapeFeature(Feature):
@@ -62,7 +62,7 @@ class ShapeFeature(Feature):
 
     def shape_tuple(self, var: Variable) -> tuple[Variable, ...] | None:
         """Return the lengths of a tensor along all axes; None for anything else."""
-        if isinstance(var.type, RepresentedType):
+        if not isinstance(var.type, TensorType):
             return None
         return tuple([self.get_shape(var, axis) for axis in range(tensor_type_of(var).ndim)])
 

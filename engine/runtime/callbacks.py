@@ -42,6 +42,7 @@ _PICKLED = ("engine.graph", "engine.scalar", "engine.tensor", "engine.inner", "e
 _REPRESENTED = {
     "generator": ("engine.random.type", "random_generator_type"),
     "none": ("engine.tensor.none_type", "none_type_t"),
+    "object": ("engine.graph.generic", "generic"),
 }
 """The types of values that are no arrays, by the names that records have for them."""
 

@@ -12,7 +12,9 @@ import numpy as np
 from engine.configdefaults import config, is_compiling
 from engine.errors import MaskedArrayError
 from engine.graph.apply import Apply
+from engine.graph.props import is_of_engine
 from engine.graph.represented import RepresentedType
+from engine.graph.types import Type
 from engine.graph.variables import Constant, Variable
 from engine.scalar.promotion import COMPLEX, weak_dtype
 from engine.scalar.type import ScalarType
@@ -139,9 +141,14 @@ def _range(value: range, name: str | None, ndim: int | None, dtype: Any) -> Any:
 
 def as_symbolic(value: Any) -> Any:
     """Return `value` as a variable: itself if its values are no arrays, else what as_tensor_variable does."""
-    if isinstance(value, Variable) and isinstance(value.type, RepresentedType):
+    if isinstance(value, Variable) and (isinstance(value.type, RepresentedType) or is_foreign(value.type)):
         return value
     return as_tensor_variable(value)
+
+
+def is_foreign(type: Type) -> bool:
+    """Return True for a type of a user's whose values are no arrays: programs hold any objects for them."""
+    return not isinstance(type, TensorType | RepresentedType) and not is_of_engine(type)
 
 
 def as_tensors(values: Sequence[Any]) -> list[Any]:

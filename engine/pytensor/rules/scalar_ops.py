@@ -186,7 +186,7 @@ _COMPUTED: dict[type, Callable[..., Any]] = {
     ps.RoundHalfAwayFromZero: _round_away_from_zero,
 }
 _FOLDED = {ps.Add: pt.add, ps.Mul: pt.mul, ps.AND: pt.and_, ps.OR: pt.or_, ps.XOR: pt.xor}
-_GIVEN = {
+_GIVEN: dict[type, Callable[..., Any]] = {
     ps.LT: pt.lt,
     ps.LE: pt.le,
     ps.GT: pt.gt,

@@ -5,6 +5,7 @@ import pytest
 
 import engine.tensor as pt
 from engine.graph import (
+    FrozenFunctionGraph,
     clone,
     clone_get_equiv,
     clone_replace,

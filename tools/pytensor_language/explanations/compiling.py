@@ -23,8 +23,6 @@ EXPLAINED: tuple[ExplainedDifference, ...] = (
     difference(
         "tests/compile/test_builders.py::*", "it must be a variable, no constant", "an input is no constant"
     ),
-    difference("tests/compile/test_builders.py::*", "MyType", "programs hold tensors and generators only"),
-    difference("tests/test_ifelse.py::*on_generics", "Generic", "programs hold tensors and generators only"),
     difference(
         "tests/compile/test_builders.py::*", "destroy_map", "no Op with a graph overwrites its inputs"
     ),

@@ -35,9 +35,6 @@ EXPLAINED: tuple[ExplainedDifference, ...] = (
         "tests/graph/test_basic.py::TestEval::*", "DID NOT WARN", "the cache of functions serves eval"
     ),
     difference(f"{_FEATURES}*", "log", "log(softmax) is a log_softmax at once, in fewer steps"),
-    difference(
-        "tests/graph/test_op.py::TestOp::test_op_no_input", "", "programs hold tensors and generators only"
-    ),
     difference("tests/test_printing.py::test_debugprint*", "", _TEXT),
     difference("tests/scan/test_printing.py::*", "assert", "loops are built of other Ops"),
     difference("tests/*test_printing.py::*", "pytensor_logger", "graphs are drawn as SVG, not by pydot"),

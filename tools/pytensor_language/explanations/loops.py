@@ -49,5 +49,4 @@ EXPLAINED: tuple[ExplainedDifference, ...] = (
         "(50,)",
         "a known length is a constant from the start",
     ),
-    difference("tests/tensor/test_optimize.py::*", "StrType", "programs hold tensors and generators only"),
 )
