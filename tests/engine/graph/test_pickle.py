@@ -26,6 +26,7 @@ from engine.graph.features import (
     Supervisor,
     Validator,
 )
+from engine.rewriting.changes import Changes
 from engine.rewriting.equilibrium import Affected
 from engine.rewriting.inner_graphs import InnerGraphs
 from engine.rewriting.rewriters import RewriteReport, SequentialGraphRewriter
@@ -48,6 +49,7 @@ FEATURES = {
     Supervisor: lambda: Supervisor([0]),
     Validator: Validator,
     Affected: Affected,
+    Changes: Changes,
 }
 ALONE = (History, Validator)
 """Features that keep out the one that every graph has."""
