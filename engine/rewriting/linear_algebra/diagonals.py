@@ -22,6 +22,7 @@ from engine.rewriting.linear_algebra.core_rewriter import (
     turned,
     unbatched,
 )
+from engine.rewriting.passes.dots import sums_alike
 from engine.rewriting.passes.shapes import equal_axes
 from engine.rewriting.walking import out2in
 from engine.scalar import mul as scalar_mul
@@ -221,6 +222,8 @@ def diag_of_dot(fgraph: FunctionGraph, node: Apply) -> Any:
     (x,) = node.inputs
     factors, offset = factors_of(x), offset_in(node, x)
     if factors is None or offset is None or len(fgraph.clients[x]) > 1 or dtype_of(x) == "bool":
+        return None
+    if not sums_alike(*factors):
         return None
     length = length_of_diagonal(x, offset)
     rows = _some(factors[0], max(-offset, 0), length)

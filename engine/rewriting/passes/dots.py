@@ -61,6 +61,13 @@ def _elementwise(node: Apply) -> list[Variable] | None:
     return [result] if output.type.is_super(result.type) else None
 
 
+def sums_alike(x: Variable, y: Variable) -> bool:
+    """Return False for matrices `x` and `y` of which one alone is known to have length 1 along the axis that
+    their product sums over: a product of elements would repeat it, and not compare the lengths.
+    """
+    return (tensor_type_of(x).shape[-1] == 1) == (tensor_type_of(y).shape[-2] == 1)
+
+
 def _batch_ndim_of_dot(node: Apply) -> int | None:
     """Return the number of batch axes of a product of batches; None for another Blockwise."""
     assert isinstance(node.op, Blockwise)

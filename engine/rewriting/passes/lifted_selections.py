@@ -25,6 +25,7 @@ from engine.rewriting.index_facts import (
     place_of_arrays,
     selects_no_more,
 )
+from engine.rewriting.passes.dots import sums_alike
 from engine.rewriting.replacing import typed
 from engine.rewriting.rewriters import node_rewriter
 from engine.tensor import AdvancedSubtensor, Alloc, DimShuffle, Subtensor, dimshuffle, shape_i
@@ -181,7 +182,7 @@ def local_advanced_subtensor_of_dot(fgraph: FunctionGraph, node: Apply) -> list[
     left = indexed(x, [*batch, rows, WHOLE])
     if rows == WHOLE or columns == WHOLE:
         return typed(node, source.op.make_node(left, indexed(y, [*batch, WHOLE, columns])).outputs[0])
-    if len(arrays_in(indices)) != 2:
+    if len(arrays_in(indices)) != 2 or not sums_alike(x, y):
         return None
     turned = dimshuffle(y, [*range(len(batch)), len(batch) + 1, len(batch)])
     right = indexed(turned, [*batch, columns, WHOLE])

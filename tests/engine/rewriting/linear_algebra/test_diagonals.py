@@ -157,6 +157,14 @@ def test_rows_of_unknown_lengths_are_compared_with_the_matrix():
         f(np.ones((3, 9)), np.ones((1, 5)))
 
 
+def test_a_row_is_not_repeated_in_the_diagonal_of_a_product():
+    x, row, column = pt.dmatrix("x"), pt.drow("row"), pt.dcol("column")
+    for first, second, shapes in ((x, row, [(3, 2), (1, 4)]), (column, x, [(3, 1), (2, 4)])):
+        f = engine.function([first, second], pt.diagonal(first @ second))
+        with pytest.raises(ValueError, match="1"):
+            f(*[np.ones(shape) for shape in shapes])
+
+
 @pytest.mark.parametrize(
     ("whole", "refused"),
     [

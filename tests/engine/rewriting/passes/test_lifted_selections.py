@@ -73,6 +73,14 @@ def test_the_numbers_stay(kernels_once):
         np.testing.assert_allclose(got, wanted, rtol=1e-12, err_msg=name)
 
 
+def test_a_row_is_not_repeated_for_elements_of_a_product():
+    row, places = pt.drow("row"), pt.constant(np.array([3, 1]))
+    f = engine.function([M, row], pt.dot(M, row)[places, places])
+    np.testing.assert_array_equal(f(np.ones((6, 1)), np.ones((1, 4))), np.ones(2))
+    with pytest.raises(ValueError, match="1"):
+        f(np.ones((6, 2)), np.ones((1, 4)))
+
+
 def test_an_index_in_front_of_a_selection_moves_below_it_where_asked_for():
     T = pt.tensor("T", shape=(7, 5, 3))
     index = pt.constant(np.array([2, 0, 1]))
