@@ -84,6 +84,7 @@ _TABLE: dict[str, dict[str, str]] = {
         "engine.rewriting.canonical_products": "local_mul_canonizer mul_canonizer",
         "engine.rewriting.canonical_reductions": "local_sum_prod_of_mul_or_div",
         "engine.rewriting.canonical_signs": "local_neg_to_mul",
+        "engine.rewriting.canonical_sums": "add_canonizer local_add_canonizer",
         "engine.rewriting.distributed_products": "local_greedy_distributor",
         "engine.rewriting.inner_graphs": "inline_optimized_einsum",
         "engine.rewriting.linear_algebra.database": "DrainSpecifyAssumptions",

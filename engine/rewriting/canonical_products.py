@@ -8,6 +8,7 @@ x * y / y becomes x, it does where y is 0, infinite or NaN too, as everywhere in
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from functools import reduce
 from typing import Any
 
@@ -57,7 +58,7 @@ class Fraction:
 
     def multiply(self, v: Variable, is_above: bool, steps: int = DEEPEST) -> None:
         """Multiply or divide by `v`: by what it is made of, if that is of the same dtype."""
-        value, parts = _number_in(v), _parts(v)
+        value, parts = number_in(v), _parts(v)
         if value is not None:
             self.numbers[not is_above] *= value
             self.left_out += [v] if scalar_value(v) is None else []
@@ -88,16 +89,21 @@ class Fraction:
         found, divisor = self._product(above, self.factors[0]), self._product(below, self.factors[1])
         if below != 1 or self.factors[1]:
             found = apply_scalar(scalar.true_div, found, divisor)
-        for v in self.left_out:
-            lengths = zip(tensor_type_of(v).shape, tensor_type_of(found).shape, strict=True)
-            if any(length not in (1, known) for length, known in lengths):
-                found = apply_scalar(scalar.second, v, found)
-        return found
+        return in_shape_of(found, self.left_out)
 
     def _product(self, value: float, factors: list[Variable]) -> Any:
         """Return the product, with its number first: the number 1 only if it is alone."""
         front = [] if value == 1 and factors else [number(value, self.dtype, self.ndim)]
         return reduce(lambda x, y: apply_scalar(scalar.mul, x, y), [*front, *factors])
+
+
+def in_shape_of(found: Any, left_out: Iterable[Variable]) -> Any:
+    """Return `found` in the shape that it has together with what was `left_out` of it."""
+    for v in left_out:
+        lengths = zip(tensor_type_of(v).shape, tensor_type_of(found).shape, strict=True)
+        if any(length not in (1, known) for length, known in lengths):
+            found = apply_scalar(scalar.second, v, found)
+    return found
 
 
 def _parts(v: Variable) -> list[tuple[Variable, bool]]:
@@ -110,7 +116,7 @@ def _parts(v: Variable) -> list[tuple[Variable, bool]]:
     return list(zip(product or quotient or (), (True, product is not None), strict=False))
 
 
-def _number_in(v: Variable) -> float | None:
+def number_in(v: Variable) -> float | None:
     """Return the real number that all elements of a constant are, or None."""
     repeated = repeated_in(v) if isinstance(v, Constant) and scalar_value(v) is None else None
     value = scalar_value(v if repeated is None else repeated[0])

@@ -11,6 +11,7 @@ from engine.graph.rewrite_query import RewriteDatabaseQuery
 from engine.rewriting import canonical_powers
 from engine.rewriting.batches import BatchDB, local_blockwise_alloc, local_useless_blockwise
 from engine.rewriting.canonical_reductions import local_sum_prod_of_mul_or_div
+from engine.rewriting.canonical_sums import local_add_canonizer
 from engine.rewriting.changes import Changes
 from engine.rewriting.database import Description, EquilibriumDB, SequenceDB
 from engine.rewriting.distributed_products import local_greedy_distributor
@@ -127,7 +128,6 @@ CANONICALIZE: tuple[NodeRewriter, ...] = (
     fills.local_fill_template,
     fills.local_fill_sink,
     repeated_values.local_elemwise_alloc,
-    repeated_values.local_alloc_sink,
     *DISTINCT_ELEMENTS,
     comparisons.local_useless_elemwise_comparison,
     comparisons.local_useless_switch,
@@ -159,6 +159,9 @@ CANONICALIZE: tuple[NodeRewriter, ...] = (
     repeated_reductions.local_careduce_of_alloc,
 )
 """Tried in this order on each node, together with the stabilizing ones, until none applies."""
+
+FASTER: tuple[NodeRewriter, ...] = (repeated_values.local_alloc_sink, dots.local_outer_to_mul)
+"""Tried with them in functions; their results are no canonical forms."""
 
 _UNSAFE = frozenset(
     (
@@ -193,6 +196,7 @@ def _canonical_forms() -> EquilibriumDB:
         canonical_powers.local_mul_pow_to_pow_add,
         local_sum_prod_of_mul_or_div,
         local_greedy_distributor,
+        local_add_canonizer,
     ):
         canonicalize.register(named.name, named, use_db_name_as_tag=False)
     canonicalize.register(
@@ -210,10 +214,6 @@ def _canonical_forms() -> EquilibriumDB:
         (batched_products.local_batched_matmul_to_core_matmul_with_reshape, "specialize"),
     ):
         canonicalize.register(inlining.name, inlining, tag, use_db_name_as_tag=False)
-    outer = dots.local_outer_to_mul
-    canonicalize.register(
-        outer.name, outer, "fast_run", "fast_compile", "specialize", use_db_name_as_tag=False
-    )
     # It removes checks that may fail: functions have it where their mode names it.
     canonicalize.register(
         "local_remove_all_assert", checks.local_remove_all_assert, "unsafe", use_db_name_as_tag=False
@@ -232,6 +232,10 @@ def _canonical_forms() -> EquilibriumDB:
             also += as_in_pytensor.get(rewriter.name, [])
             own = _OWN_TAGS.get(rewriter.name, tags)
             canonicalize.register(rewriter.name, rewriter, *own, *also, use_db_name_as_tag=False)
+    for rewriter in FASTER:
+        canonicalize.register(
+            rewriter.name, rewriter, "fast_run", "fast_compile", "specialize", use_db_name_as_tag=False
+        )
     for form in SPECIALIZED:
         canonicalize.register(form.name, form, "specialize", use_db_name_as_tag=False)
     return canonicalize
