@@ -152,6 +152,7 @@ _TABLE: dict[str, dict[str, str]] = {
         "engine.rewriting.passes.whole_slices": "local_useless_slice",
         "engine.rewriting.passes.written_parts": "local_setsubtensor_of_constants "
         "local_useless_inc_subtensor local_write_of_write_same_indices",
+        "engine.rewriting.passes.whole_powers": "local_pow_to_nested_squaring",
         "engine.raise_op": "assert_op",
         "engine.rewriting.registration": "register_canonicalize register_specialize register_stabilize "
         "register_uncanonicalize register_useless",

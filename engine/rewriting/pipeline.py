@@ -72,6 +72,7 @@ from engine.rewriting.passes.scan_merging import ScanMerge
 from engine.rewriting.passes.selected_slices import SELECTED_SLICES
 from engine.rewriting.passes.selected_writes import local_set_to_inc_subtensor
 from engine.rewriting.passes.stabilize import STABILIZE
+from engine.rewriting.passes.whole_powers import WholePowers
 from engine.rewriting.replaced_ops import ReplaceOps, local_replace_op
 from engine.rewriting.rewriters import GraphRewriter, NodeRewriter, RewriteReport
 from engine.rewriting.scans import CLEAN, ScanDB, ScanRewriter
@@ -276,6 +277,7 @@ def _registered() -> SequenceDB:
     clean = ScanRewriter("clean_scans", CLEAN)
     database.register(clean.name, clean, "fast_run", "fast_compile", "scan", position=44.5)
     database.register("merge_last", MergeOptimizer(), "fast_run", "fast_compile", "merge", position=45)
+    database.register(WholePowers.name, WholePowers(), "fast_run", "specialize", position=47)
     database.register("recompute_for_reductions", RecomputeForReductions(), "fast_run", position=48)
     as_in_pytensor = ("elemwise_fusion", "local_elemwise_fusion")
     database.register("fusion", FusionOptimizer(), "fast_run", *as_in_pytensor, position=49)

@@ -109,6 +109,7 @@ def test_the_pipeline_is_described_by_plain_values_alone():
         "optimize_inner_graphs",
         "clean_scans",
         "merge_last",
+        "local_pow_to_nested_squaring",
         "recompute_for_reductions",
         "fusion",
         "local_second_to_alloc",
