@@ -331,24 +331,31 @@ def _dimshuffle_op(input_ndim: int, new_order: tuple[int | str, ...]) -> DimShuf
 def dimshuffle(x: Any, new_order: Any) -> TensorVariable:
     """Return `x` with its axes reordered. `new_order` lists, for each axis of the result, an old axis or "x".
 
-    "x" stands for a new axis of length 1. Axes may be negative. A dropped axis must have length 1.
+    "x" stands for a new axis of length 1. Axes may be negative. A dropped axis must have length 1. What is
+    reordered already is reordered once.
     """
     x = as_tensor_variable(x)
-    ndim = x.type.ndim
-    if isinstance(new_order, Constant):
-        new_order = new_order.data
-    given = [axis if type(axis) is int else _place(axis) for axis in new_order]
-    order: tuple[Any, ...] = tuple(
-        [a + ndim if not isinstance(a, str) and -ndim <= a < 0 else a for a in given]
-    )
+    order, ndim = _positions(new_order, x.type.ndim), x.type.ndim
     if x.owner is not None and isinstance(x.owner.op, DimShuffle):
         inner, inner_order = x.owner.inputs[0], x.owner.op.new_order
         _dimshuffle_op(ndim, order)
         order = tuple([a if a == "x" else inner_order[a] for a in order])
         x, ndim = inner, inner.type.ndim
-    if order == tuple(range(ndim)):
-        return x
-    return _dimshuffle_op(ndim, order)(x)
+    return x if order == tuple(range(ndim)) else _dimshuffle_op(ndim, order)(x)
+
+
+def shuffled(x: Any, new_order: Any) -> TensorVariable:
+    """Return `x` with its axes reordered as `dimshuffle` does, by an Op of its own unless all axes stay."""
+    order = _positions(new_order, x.type.ndim)
+    return x if order == tuple(range(x.type.ndim)) else _dimshuffle_op(x.type.ndim, order)(x)
+
+
+def _positions(new_order: Any, ndim: int) -> tuple[Any, ...]:
+    """Return `new_order` with axes counted from the front."""
+    if isinstance(new_order, Constant):
+        new_order = new_order.data
+    given = [axis if type(axis) is int else _place(axis) for axis in new_order]
+    return tuple([a + ndim if not isinstance(a, str) and -ndim <= a < 0 else a for a in given])
 
 
 class Branch(NamedTuple):

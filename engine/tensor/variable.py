@@ -224,8 +224,8 @@ class TensorVariable(Variable):
     def dimshuffle(self, *pattern: Any) -> TensorVariable:
         """Return the tensor with its axes in the order `pattern`; each "x" adds an axis of length 1."""
         if len(pattern) == 1 and not isinstance(pattern[0], str) and np.ndim(pattern[0]) == 1:
-            return operations.dimshuffle(self, pattern[0])
-        return operations.dimshuffle(self, pattern)
+            return operations.elemwise.shuffled(self, pattern[0])
+        return operations.elemwise.shuffled(self, pattern)
 
     def reshape(self, *shape: Any, ndim: int | None = None) -> TensorVariable:
         """Return the elements, in C order, in another shape; one length may be -1. A vector of unknown

@@ -77,7 +77,7 @@ def solve_of_inv_to_matmul(fgraph: FunctionGraph, node: Apply) -> Any:
 
 def _product(A: Any, b: Any, b_ndim: int) -> Any:
     """Return the products of the matrices `A` with the vectors or matrices `b`."""
-    if b_ndim == 2:
+    if b_ndim == 2 or (A.type.ndim, b.type.ndim) == (2, 1):
         return matmul(A, b)
     return matmul(A, expand_dims(b, -1))[..., 0]
 

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 import engine.tensor as pt
 from engine import verify_grad
 from engine.graph.reference import evaluate
+from engine.rewriting import rewrite_graph
 from engine.tensor import DimShuffle
 
 
@@ -55,7 +56,19 @@ def test_the_order_that_is_there_already_builds_nothing():
     x = pt.dmatrix("x")
     assert x.dimshuffle(0, 1) is x
     assert x.T.T is x
-    assert x.dimshuffle(0, "x", 1).dimshuffle(0, 2) is x
+    assert pt.dimshuffle(x.dimshuffle(0, "x", 1), (0, 2)) is x
+
+
+def test_an_order_that_is_written_upon_another_is_an_op_until_it_is_rewritten():
+    x = pt.dmatrix("x")
+    turned = x.dimshuffle(1, "x", 0)
+    again = turned.dimshuffle(2, 0, 1)
+    assert again.owner.inputs == [turned]
+    (found,) = rewrite_graph([again])
+    assert found.owner.inputs == [x]
+    assert found.owner.op.new_order == (0, 1, "x")
+    (same,) = rewrite_graph([turned.dimshuffle(2, 0)])
+    assert same is x
 
 
 def test_negative_axes_count_from_the_end():

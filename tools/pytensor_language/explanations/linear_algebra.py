@@ -49,11 +49,6 @@ EXPLAINED: tuple[ExplainedDifference, ...] = (
         "rewrites leave nodes with complex numbers as they are (decision 0130)",
     ),
     difference(
-        f"{_LINALG}test_solvers.py::test_solve_of_inv_to_matmul*b_ndim=1*",
-        "equal_computations",
-        "the product of a matrix and a vector is one with a column, in a batch too",
-    ),
-    difference(
         f"{_LINALG}test_solvers.py::test_block_diag_solve_pushdown_bails*non_square*",
         "must be square",
         "a matrix that is known not to be square is refused when the graph is built",

@@ -152,6 +152,7 @@ CASES = [
     ),
     ("diagonal_solve_to_division", lambda v, b: la.solve(pt.eye(4) * v, b, b_ndim=1), [VALUES, SIGNED]),
     ("solve_of_inv_to_matmul", lambda x, b: la.solve(la.inv(x), b), [A, RIGHT]),
+    ("solve_of_inv_to_matmul", lambda x, b: la.solve(la.inv(x), b, b_ndim=1), [A, VALUES]),
     ("solve_of_inv_to_matmul", lambda x, b: la.solve(la.inv(x), b, b_ndim=1), [BATCH, VALUES]),
     ("orthogonal_solve_to_transpose_matmul", lambda x, b: la.solve(known(x, "orthogonal"), b), [Q, RIGHT]),
     ("generic_solve_to_solve_triangular", lambda x, b: la.solve(la.cholesky(x), b), [POSITIVE, RIGHT]),
