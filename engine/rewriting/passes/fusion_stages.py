@@ -33,7 +33,10 @@ class Stages:
         self.joinable = {node: frozenset(self._joinable(node)) for node in self.order}
         self.stage = self._scheduled({})
         if later := self._delayed():
-            self.stage = max(self.stage, self._scheduled(later), key=self._kept)
+            most = max(map(_count_axes, later))
+            largest = {node: stage for node, stage in later.items() if _count_axes(node) == most}
+            choices = (self.stage, self._scheduled(later), self._scheduled(largest))
+            self.stage = max(choices, key=self._kept)
 
     def _clients(self, node: Apply) -> list[Apply]:
         return [client for output in node.outputs for client, _ in self.fgraph.clients[output]]
@@ -93,7 +96,7 @@ class Stages:
     def _kept(self, stage: Mapping[Apply, int]) -> int:
         """Return how much is passed within a loop by the stages `stage`: a value counts more by its axes."""
         return sum(
-            _LENGTH ** _broadcastable(producer).count(False)
+            _LENGTH ** _count_axes(producer)
             for node in self.order
             for producer in self.joinable[node]
             if stage[producer] == stage[node]
@@ -127,6 +130,11 @@ def fit_one_loop(producer: Apply, consumer: Apply) -> bool:
 
 def _broadcastable(node: Apply) -> tuple[bool, ...]:
     return tensor_type_of(node.outputs[0]).broadcastable
+
+
+def _count_axes(node: Apply) -> int:
+    """Return the number of axes along which the results of `node` may have more than one element."""
+    return _broadcastable(node).count(False)
 
 
 def _producers(node: Apply) -> Iterator[Apply]:

@@ -52,3 +52,12 @@ def test_a_value_does_not_wait_where_larger_ones_would_be_parted():
     large = pt.exp(x - pt.sum(x))
     late = small + smaller + pt.sum(large)
     assert ("sub", "exp", "mul", "mul") in fused_in([large * small * smaller, late], [x, y])
+
+
+def test_large_values_wait_where_small_ones_cannot_at_the_same_time():
+    x = pt.dmatrix("x")
+    negated = -x
+    zeros = pt.eq(x.sum(axis=0), 0)
+    differences, powers = zeros - negated, pt.exp(negated.sum(axis=0))
+    for outputs in ([differences, powers + zeros], [zeros + powers, differences]):
+        assert fused_in(outputs, [x]) == [("exp", "add"), ("neg", "sub")]
