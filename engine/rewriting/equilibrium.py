@@ -113,12 +113,13 @@ class NodeProcessingGraphRewriter(GraphRewriter):
     def _rewrite_node(self, fgraph: FunctionGraph, node: Apply, report: RewriteReport) -> bool:
         """Apply the first rewrite that changes `node`; return True if one did.
 
-        Nodes with complex numbers or float16 stay as they are: rewrites are about numbers that kernels
-        compute.
+        Nodes with complex numbers or float16 are left to the rewrites `for_all_dtypes`: the others are about
+        numbers that kernels compute.
         """
+        rewriters = self.rewriters_of(node.op)
         if not has_compiled_dtypes(node):
-            return False
-        for rewriter in self.rewriters_of(node.op):
+            rewriters = tuple([rewriter for rewriter in rewriters if rewriter.for_all_dtypes])
+        for rewriter in rewriters:
             if self._is_rewritten(fgraph, node, rewriter):
                 report.count(rewriter.name)
                 return True

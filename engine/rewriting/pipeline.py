@@ -181,8 +181,11 @@ PyTensor's, `shape_unsafe`.
 _OWN_TAGS: dict[str, tuple[str, ...]] = {
     repeated_values.local_elemwise_alloc.name: ("fast_run", "canonicalize", "specialize"),
     repeated_values.local_alloc_sink.name: ("fast_run", "specialize"),
+    arithmetic.local_one_over.name: ("fast_run", "fast_compile", "specialize"),
 }
-"""The tags of rewrites that move repetitions: as in PyTensor, what is compiled fast repeats what it says."""
+"""The tags of rewrites of which PyTensor's are in fewer sets: what is compiled fast repeats what it says, and
+canonical forms have quotients.
+"""
 
 DEFAULT_QUERY = RewriteDatabaseQuery(include=("fast_run",))
 """All rewrites: the default for compiled functions."""

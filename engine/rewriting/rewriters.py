@@ -50,9 +50,13 @@ Requirement = Callable[[FunctionGraph], object]
 
 
 class NodeRewriter:
-    """A rewrite of one node, as `transform` gives replacements for its outputs."""
+    """A rewrite of one node, as `transform` gives replacements for its outputs.
+
+    Nodes with complex numbers or float16 it gets only if it is right `for_all_dtypes`.
+    """
 
     name: str = ""
+    for_all_dtypes = False
 
     def tracks(self) -> Sequence[Tracked] | None:
         """Return the Ops (classes of Ops, patterns of them) with nodes to rewrite; None for all."""
@@ -120,13 +124,17 @@ def copy_stack_trace(from_var: Any, to_var: Any) -> Any:
 
 
 def node_rewriter(
-    tracks: Sequence[Tracked] | None, inplace: bool = False, requirements: Sequence[Requirement] | None = ()
+    tracks: Sequence[Tracked] | None,
+    inplace: bool = False,
+    requirements: Sequence[Requirement] | None = (),
+    for_all_dtypes: bool = False,
 ) -> Callable[[Transform], FromFunctionNodeRewriter]:
     """Return a decorator that makes a function of (fgraph, node) a rewriter.
 
-    It rewrites the nodes of `tracks` (Ops, classes of Ops or patterns of them; None: all). `requirements`
-    are called with a graph before it is rewritten; with `inplace` it gets a DestroyHandler. Refuse
-    (ValueError) empty `tracks`, and (TypeError) other things in them.
+    It rewrites the nodes of `tracks` (Ops, classes of Ops or patterns of them; None: all), of numbers that
+    kernels compute or `for_all_dtypes`. `requirements` are called with a graph before it is rewritten; with
+    `inplace` it gets a DestroyHandler. Refuse (ValueError) empty `tracks`, and (TypeError) other things in
+    them.
     """
     if tracks is not None and not tracks:
         raise ValueError("Making a node_rewriter: tracks is empty; None is for all Ops")
@@ -134,7 +142,13 @@ def node_rewriter(
         if not (isinstance(item, Op | OpPattern) or (isinstance(item, type) and issubclass(item, Op))):
             raise TypeError(f"Making a node_rewriter: {item!r} in tracks is no Op, class of Ops or OpPattern")
     needed = (*(requirements or ()), *([_attach_destroy_handler] if inplace else ()))
-    return lambda function: FromFunctionNodeRewriter(function, tracks, needed)
+
+    def decorator(function: Transform) -> FromFunctionNodeRewriter:
+        rewriter = FromFunctionNodeRewriter(function, tracks, needed)
+        rewriter.for_all_dtypes = for_all_dtypes
+        return rewriter
+
+    return decorator
 
 
 def _attach_destroy_handler(fgraph: FunctionGraph) -> None:

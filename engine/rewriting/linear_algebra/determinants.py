@@ -42,7 +42,7 @@ from engine.tensor.linalg.matrices import BlockDiagonal, KroneckerProduct
 from engine.tensor.linalg.orthogonal import QR
 from engine.tensor.linalg.singular_values import SVD
 from engine.tensor.math import abs as absolute
-from engine.tensor.math import add, eq, ge, log, mul, neg, reciprocal, sign, sqr, switch
+from engine.tensor.math import add, eq, ge, log, mul, neg, sign, sqr, switch, true_div
 from engine.tensor.math import pow as power
 from engine.tensor.reduction import prod
 from engine.tensor.reduction import sum as sum_over
@@ -148,7 +148,7 @@ def _is_triangular(fgraph: FunctionGraph, x: Variable) -> bool:
 def det_of_inv(fgraph: FunctionGraph, node: Apply) -> Any:
     """det(inv(A)) -> 1 / det(A)."""
     inverse = node_by(node.inputs[0], MatrixInverse)
-    return None if inverse is None else reciprocal(det(inverse.inputs[0]))
+    return None if inverse is None else true_div(1.0, det(inverse.inputs[0]))
 
 
 @core_rewriter(SLogDet)

@@ -13,7 +13,7 @@ from engine.tensor.checks import specify_shape
 from engine.tensor.matching import scalar_value, tensor_type_of
 
 
-@node_rewriter([DimShuffle])
+@node_rewriter([DimShuffle], for_all_dtypes=True)
 def local_dimshuffle_lift(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
     """dimshuffle(dimshuffle(x)) -> dimshuffle(x); dimshuffle(x) -> x, if all axes stay in place."""
     op = node.op

@@ -37,7 +37,7 @@ HOLDS_EXACTLY = {
 """For each dtype, the dtypes that hold all of its values."""
 
 
-@node_rewriter([elemwise(scalar.identity), *CASTS])
+@node_rewriter([elemwise(scalar.identity), *CASTS], for_all_dtypes=True)
 def local_useless_cast(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
     """identity(x) -> x; cast(x) -> x, if x has that dtype."""
     (x,) = node.inputs
@@ -45,7 +45,7 @@ def local_useless_cast(fgraph: FunctionGraph, node: Apply) -> list[Variable] | N
     return [x] if output.type.is_super(x.type) else None
 
 
-@node_rewriter(CASTS)
+@node_rewriter(CASTS, for_all_dtypes=True)
 def local_cast_of_cast(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
     """cast(cast(x)) -> cast(x), if the inner cast loses nothing."""
     inner = node.inputs[0].owner

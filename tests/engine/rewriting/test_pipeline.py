@@ -318,6 +318,14 @@ def test_specialize_chooses_rewrites_of_nodes_as_in_pytensor():
     assert equal_computations([rewrite_graph(written, include=("no such tag",))], [written])
 
 
+def test_canonical_forms_have_quotients_and_specialized_ones_reciprocals():
+    x = pt.vector("x")
+    assert equal_computations([rewrite_graph(1 / x)], [1 / x])
+    assert equal_computations([rewrite_graph(1 / x, include=("specialize",))], [pt.reciprocal(x)])
+    stable = rewrite_graph(1 / (1 + pt.exp(x)), include=("canonicalize", "stabilize"))
+    assert equal_computations([stable], [pt.sigmoid(-x)])
+
+
 def test_canonical_forms_alone_are_merged():
     x = pt.vector("x")
     found = rewrite_graph(pt.exp(x + 1) * pt.sin(x + 1))

@@ -81,11 +81,6 @@ EXPLAINED: tuple[ExplainedDifference, ...] = (
         "exchanged rows (decision 0130)",
     ),
     difference(
-        f"{_LINALG}test_summary.py::test_det_of_inv",
-        "Reciprocal",
-        "1 / x is reciprocal(x)",
-    ),
-    difference(
         "tests/tensor/rewriting/test_blockwise.py::test_blockwise_reshape",
         "Reshape",
         "a Reshape of a batch is a Reshape at once (decision 0117)",

@@ -126,10 +126,7 @@ FORMS: dict[str, tuple[str, ...]] = {
         "test_subtensor.py::TestSubtensorIncSubtensor::test_different_dtypes",
         "test_subtensor.py::TestReadOfWriteSameIndices::test_set[[]float32-float64*",
     ),
-    NUMBERS: (
-        "test_basic.py::TestUselessCheckAndRaise::*",
-        "test_basic.py::TestCastCast::*",
-    ),
+    NUMBERS: ("test_basic.py::TestUselessCheckAndRaise::*",),
     PLAIN: (
         "test_elemwise.py::TestDimshuffleLift::*",
         "test_numba.py::*",

@@ -1,9 +1,46 @@
+"""Casts and orders of axes of all dtypes, of complex numbers and float16 too, which no kernel computes; and
+sums with truth values."""
+
 import numpy as np
 import pytest
 
+import engine
 import engine.tensor as pt
 
+NUMBERS = np.array([0.1, -0.0, np.inf, np.nan], "float32")
 P, X = np.array([True, False]), np.array([2.5, np.inf])
+
+
+def casts_left(f):
+    return [str(node.op) for node in f.maker.fgraph.toposort() if str(node.op).startswith("cast")]
+
+
+@pytest.mark.parametrize(
+    ("dtype", "inner", "outer", "left"),
+    [
+        ("float32", "complex64", "complex128", ["cast{complex128}"]),
+        ("complex64", "complex128", "complex64", []),
+        ("float16", "float32", "float16", []),
+        ("complex128", "complex64", "complex128", ["cast{complex64}", "cast{complex128}"]),
+    ],
+)
+def test_a_cast_that_loses_nothing_is_left_out_before_another(dtype, inner, outer, left):
+    x = pt.vector("x", dtype=dtype)
+    f = engine.function([x], pt.cast(pt.cast(x, inner), outer))
+    assert casts_left(f) == left
+    value = NUMBERS.astype(dtype)
+    found = f(value)
+    assert found.dtype == outer
+    np.testing.assert_array_equal(found, value.astype(inner).astype(outer))
+
+
+def test_orders_of_axes_of_complex_numbers_are_merged():
+    x = pt.matrix("x", dtype="complex64")
+    f = engine.function([x], x.dimshuffle(1, 0).dimshuffle(1, "x", 0) * 2)
+    orders = [str(node.op) for node in f.maker.fgraph.toposort() if "DimShuffle" in str(node.op)]
+    assert orders == ["DimShuffle{order=[0,x,1]}"]
+    value = np.arange(6).reshape(2, 3).astype("complex64")
+    np.testing.assert_array_equal(f(value), value[:, None, :] * 2)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
