@@ -81,7 +81,7 @@ def pack(*tensors: Any, keep_axes: Any = None) -> tuple[Any, list[Any]]:
     `keep_axes` stay: the first ones (0, 1, ...), the last ones (..., -1), or both; the axes between them
     become one. Raises ValueError for other axes, and for a tensor with too few.
     """
-    before, after = _kept(keep_axes)
+    before, after = kept_axes(keep_axes)
     flat, shapes = [], []
     for position, each in enumerate(map(as_tensor_variable, tensors)):
         count = each.type.ndim - before - after
@@ -97,14 +97,18 @@ def pack(*tensors: Any, keep_axes: Any = None) -> tuple[Any, list[Any]]:
     return join(before, *flat), shapes
 
 
-def _kept(keep_axes: Any) -> tuple[int, int]:
-    """Return how many of the first axes stay, and how many of the last."""
+def kept_axes(keep_axes: Any) -> tuple[int, int]:
+    """Return how many of the first axes stay, and how many of the last. Raises ValueError for others."""
     if keep_axes is None:
         return 0, 0
     axes = numbers_of("Packing", keep_axes)
     first, last = [axis for axis in axes if axis >= 0], [axis for axis in axes if axis < 0]
     if not axes or first + last != axes:
         raise ValueError(f"Packing: Negative axes must come after positive ones, found keep_axes={axes}")
+    if len(set(axes)) < len(axes):
+        raise ValueError(f"Packing: axes must have no duplicates, found keep_axes={axes}")
+    if first != sorted(first) or last != sorted(last):
+        raise ValueError(f"Packing: Axes must be strictly increasing, found keep_axes={axes}")
     for kind, found, end in (("Positive", first, 0), ("Negative", last, -1)):
         if any(b - a != 1 for a, b in pairwise(found)):
             raise ValueError(f"Packing: {kind} axes must be contiguous, found keep_axes={axes}")
