@@ -16,14 +16,14 @@ from engine.assumptions.core import UNIQUE_INDICES, FactState
 from engine.assumptions.feature import AssumptionFeature
 from engine.assumptions.specify import SpecifyAssumptions
 from engine.graph import Apply, Constant, FunctionGraph, Variable
-from engine.scalar import add, floor_div, mod
+from engine.scalar import add, floor_div, mod, sub
 from engine.tensor import AdvancedSubtensor, DimShuffle, Subtensor
 from engine.tensor.creation import ARange
 from engine.tensor.gathering import first_axis
 from engine.tensor.index_entries import FULL, INTEGER, Entry, parts_of
 from engine.tensor.masks import FlatNonzero, is_mask
 from engine.tensor.matching import is_alike, operands_of, scalar_value, tensor_type_of
-from engine.tensor.shape import is_length
+from engine.tensor.signs import is_non_negative
 from engine.tensor.type import is_data
 
 Index = tuple[Entry, tuple[Any, ...]]
@@ -141,7 +141,7 @@ def _are_of_one_mask(arrays: Sequence[Variable]) -> bool:
         return False
     divisor = rows[1].owner
     length = rows[1] if divisor is None or not isinstance(divisor.op, DimShuffle) else divisor.inputs[0]
-    return is_length(length) and _is_of_mask(rows[0]) and is_alike(rows[0], columns[0])
+    return is_non_negative(length) and _is_of_mask(rows[0]) and is_alike(rows[0], columns[0])
 
 
 def _is_of_mask(array: Variable) -> bool:
@@ -179,20 +179,24 @@ def is_range_of_places(array: Variable) -> bool:
     if step is not None and step < 0 and start is not None and start + shift < 0:
         return True
     if start is None or stop is None or step is None:
-        return step is not None and shift >= 0 and is_length(found[0]) and (step > 0 or is_length(found[1]))
+        # Its numbers are at least the start, or above the stop.
+        return step is not None and shift >= 0 and is_non_negative(found[0] if step > 0 else found[1])
     numbers = range(int(start) + shift, int(stop) + shift, int(step))
     return not numbers or (numbers[0] < 0) == (numbers[-1] < 0)
 
 
 def range_of(array: Variable) -> tuple[Variable, Variable, Variable, int] | None:
-    """Return (start, stop, step, shift) if `array` is a range of int64s with a constant added; else None."""
+    """Return (start, stop, step, shift) if `array` is a range of int64s with a constant added or subtracted;
+    else None.
+    """
+    sums, differences = operands_of(array, add), operands_of(array, sub)
+    pairs: list[tuple[Sequence[Variable], int]] = [] if sums is None else [(sums, 1), (sums[::-1], 1)]
+    pairs += [] if differences is None else [(differences, -1)]
     node, shift = array.owner, 0
-    operands = operands_of(array, add)
-    if operands is not None:
-        for one, other in (operands, operands[::-1]):
-            value = scalar_value(one)
-            if value is not None and other.owner is not None and isinstance(other.owner.op, ARange):
-                node, shift = other.owner, int(value)
+    for (one, other), sign in pairs:
+        value = scalar_value(other)
+        if value is not None and one.owner is not None and isinstance(one.owner.op, ARange):
+            node, shift = one.owner, sign * int(value)
     if node is None or not isinstance(node.op, ARange):
         return None
     start, stop, step = node.inputs

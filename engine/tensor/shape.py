@@ -14,21 +14,19 @@ from engine.graph.apply import Apply
 from engine.graph.op import Op
 from engine.graph.variables import Constant, Variable, note_uses
 from engine.late_names import names_elsewhere
-from engine.scalar.arithmetic import add, mul
+from engine.scalar.arithmetic import mul
 from engine.scalar.conversion import second
 from engine.scalar.promotion import INEXACT, INTEGERS, common_dtype
 from engine.scalar.type import scalar_type
 from engine.tensor.axes import axes_of, axis_of, numbers_of
 from engine.tensor.conversion import as_tensor_variable, number
-from engine.tensor.elemwise import Elemwise, apply_elemwise, cast, dimshuffle
+from engine.tensor.elemwise import apply_elemwise, cast, dimshuffle
 from engine.tensor.index_entries import INTEGER
 from engine.tensor.slicing import Subtensor, as_position
 from engine.tensor.type import TensorType, check_dtype, tensor_type
 
 if TYPE_CHECKING:
     from engine.tensor.variable import TensorVariable
-
-_MOST_OPERANDS = 32
 
 
 class Shape_i(Op):
@@ -216,23 +214,6 @@ def known_length(length: Variable) -> int | None:
     return int(element.data) if isinstance(element, Constant) else None
 
 
-def is_length(variable: Variable) -> bool:
-    """Return True if an integer variable is known not to be negative.
-
-    Known are lengths of tensors, constants, and their sums and products.
-    """
-    waiting, seen = [variable], 0
-    while waiting and seen < _MOST_OPERANDS:
-        operand, seen = waiting.pop(), seen + 1
-        node = operand.owner
-        if isinstance(operand, Constant):
-            if int(operand.data) < 0:
-                return False
-        elif node is not None and isinstance(node.op, Elemwise) and node.op.scalar_op in (add, mul):
-            waiting += node.inputs
-        elif node is None or not isinstance(node.op, Shape_i):
-            return False
-    return not waiting
 
 
 def _check_size(found: tuple[int, ...], shape: tuple[int, ...]) -> tuple[int, ...]:

@@ -48,6 +48,8 @@ OWN: dict[str, Any] = {
 
 CAST = "_convert_to_"
 """The beginning of the names of PyTensor's casts."""
+SIGN = "_is_provably_"
+"""The beginning of the names of what PyTensor knows of signs."""
 TOLERANCES = {"float16": (1e-3, 1e-3), "float32": (1e-5, 1e-5), "complex64": (1e-5, 1e-5)}
 """Relative and absolute tolerances of PyTensor's tests, those of the narrowest dtype first."""
 
@@ -144,9 +146,21 @@ def engine_module(module: str) -> ModuleType | None:
 
 
 def internal_name(name: str) -> Any:
-    """Return what stands for a private name that tests use: of comparisons, draws, casts and batches."""
+    """Return what stands for a private name that tests use: of comparisons, signs, axes, draws,
+    casts and batches.
+    """
     if name == "_allclose":
         return allclose
+    if name.startswith(SIGN):
+        return getattr(import_module("engine.tensor.signs"), f"is_{name.removeprefix(SIGN)}")
+    if name == "_analyze_axes_list":
+        kept = import_module("engine.tensor.packing").kept_axes
+        return lambda axes: (*kept(axes), sum(kept(axes)))
+    if name == "_index_provably_unique":
+        is_distinct = import_module("engine.rewriting.index_facts").is_distinct
+        return lambda index, fgraph: is_distinct(fgraph, index)
+    if name == "_specify_shape":
+        return import_module("engine.tensor.checks").SpecifyShape()
     if name == "_matmul":
         products = import_module("engine.tensor.products")
         return import_module("engine.tensor.blockwise").Blockwise(products.Dot(), "(m,k),(k,n)->(m,n)")

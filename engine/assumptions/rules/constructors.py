@@ -14,7 +14,6 @@ from engine.assumptions.core import (
     AssumptionKey,
     FactState,
 )
-from engine.assumptions.rules.positive import is_positive
 from engine.assumptions.rules.rule import (
     Facts,
     RuleTable,
@@ -32,6 +31,7 @@ from engine.tensor.creation import Alloc
 from engine.tensor.diagonals import Eye
 from engine.tensor.linalg.matrices import BlockDiagonal, KroneckerProduct
 from engine.tensor.matching import scalar_value, tensor_type_of
+from engine.tensor.signs import is_positive
 
 
 def _eye(facts: Facts, key: AssumptionKey, variable: Variable) -> FactState:

@@ -12,7 +12,6 @@ from engine.assumptions.core import (
     FactState,
 )
 from engine.assumptions.rules.masks import COMPARISONS, is_within, is_zero
-from engine.assumptions.rules.positive import is_positive
 from engine.assumptions.rules.rule import (
     Facts,
     RuleTable,
@@ -54,6 +53,7 @@ from engine.scalar import (
 from engine.scalar.conversion import Cast
 from engine.tensor.elemwise import Elemwise
 from engine.tensor.matching import tensor_type_of
+from engine.tensor.signs import is_positive
 
 _KEEP_ZERO = (
     *(neg, absolute, sqr, sqrt, sign, floor, ceil, trunc, expm1, log1p, erf),

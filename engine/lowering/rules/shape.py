@@ -14,7 +14,8 @@ from engine.lowering.table import Table
 from engine.tensor.copying import CpuContiguous
 from engine.tensor.elemwise import DimShuffle
 from engine.tensor.held_arrays import HeldArray, HeldValue
-from engine.tensor.shape import Reshape, Shape_i, is_length
+from engine.tensor.shape import Reshape, Shape_i
+from engine.tensor.signs import is_non_negative
 from engine.tensor.single_numbers import ScalarFromTensor, TensorFromScalar
 
 
@@ -68,7 +69,7 @@ def _lower_reshape(lowering: Lowering, node: Apply) -> None:
     given = [lowering.scalar_of(length) for length in lengths]
     shapes = (lowering.dims_of(source), given)
     check = Check("reshape", str(node.op), tuple(",".join(map(str, shape)) for shape in shapes))
-    may_be_free = [not is_length(length) for length in lengths]
+    may_be_free = [not is_non_negative(length) for length in lengths]
     is_free = [_is_minus_one(length) for length in lengths]
     if is_free == may_be_free:
         dims = _lengths_with_known_free(table, given, is_free, size, check)

@@ -19,7 +19,8 @@ from engine.scalar.promotion import DISCRETE, INTEGERS, integer_range
 from engine.tensor.creation import alloc
 from engine.tensor.elemwise import cast, elemwise
 from engine.tensor.matching import dtype_of, scalar_value, tensor_type_of
-from engine.tensor.shape import MakeVector, is_length
+from engine.tensor.shape import MakeVector
+from engine.tensor.signs import is_non_negative
 
 _NEVER: dict[ScalarOp, bool] = {scalar.lt: False, scalar.gt: False}
 """The comparisons that are known for any x beside itself."""
@@ -93,7 +94,7 @@ def _of_length(op: Any, length: Variable, bound: Any) -> Any:
     """
     if bound is None or bound > 0 or dtype_of(length) != "int64":
         return None
-    if not _written_lengths(length) and (tensor_type_of(length).ndim or not is_length(length)):
+    if not _written_lengths(length) and (tensor_type_of(length).ndim or not is_non_negative(length)):
         return None
     if op == scalar.maximum:
         return length
@@ -108,7 +109,7 @@ def _of_length(op: Any, length: Variable, bound: Any) -> Any:
 def _written_lengths(v: Variable) -> Sequence[Variable]:
     """Return the elements of a vector that is written by them, if all are lengths; otherwise none."""
     elements = v.owner.inputs if v.owner is not None and isinstance(v.owner.op, MakeVector) else ()
-    return elements if all(is_length(element) for element in elements) else ()
+    return elements if all(is_non_negative(element) for element in elements) else ()
 
 
 @node_rewriter([elemwise(scalar.where)])

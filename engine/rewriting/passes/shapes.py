@@ -46,8 +46,8 @@ from engine.tensor.matching import scalar_value, tensor_type_of
 from engine.tensor.ordering import Argmax, Argmin
 from engine.tensor.products import Dot
 from engine.tensor.reduction import Reduction
-from engine.tensor.shape import is_length
 from engine.tensor.signature import parsed
+from engine.tensor.signs import is_non_negative
 from engine.tensor.type import tensor_type
 
 Axis = tuple[Variable, int]
@@ -156,7 +156,7 @@ def _source(x: Variable, axis: int) -> Axis | Variable | None:
         return _source_of_part(node, axis)
     if isinstance(op, Scan):
         return _source_of_scan(x, axis)
-    if isinstance(op, Reshape) and is_length(inputs[1 + axis]):
+    if isinstance(op, Reshape) and is_non_negative(inputs[1 + axis]):
         return inputs[1 + axis]
     return inferred_length(node, x, axis)
 
