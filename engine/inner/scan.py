@@ -21,13 +21,14 @@ from engine.graph.traversal import graph_inputs
 from engine.graph.variables import Constant, Variable
 from engine.inner.base import HasInnerGraph, computed_outputs
 from engine.inner.scan_info import InnerOutputs, OuterInputs, ScanInfo
+from engine.inner.scan_parts import ScanParts
 from engine.scalar.promotion import INTEGERS
 from engine.tensor.conversion import as_tensor_variable
 from engine.tensor.elemwise import cast
 from engine.tensor.type import TensorType, tensor_type
 
 
-class Scan(Op, HasInnerGraph):
+class Scan(Op, HasInnerGraph, ScanParts):
     """Computes `outputs` from `inputs` in each step; `info` says which is which (see `scan_info`).
 
     The number of steps is an input. `truncate_gradient` limits the number of steps that gradients go

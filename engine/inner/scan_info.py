@@ -101,6 +101,45 @@ class ScanInfo:
         return -self.taps[state][0]
 
     @property
+    def kinds(self) -> tuple[str, ...]:
+        """PyTensor's name for each state: "sit_sot" for one that reads its previous row, "untraced_sit_sot" if
+        only the last row is returned, and "mit_sot" for one that reads earlier rows."""
+        return tuple(
+            "mit_sot" if taps != (-1,) else "sit_sot" if keep is None else "untraced_sit_sot"
+            for taps, keep in zip(self.taps, self.keeps, strict=True)
+        )
+
+    @property
+    def n_sit_sot(self) -> int:
+        """The number of states that read their previous row, and of which all rows are returned."""
+        return self.kinds.count("sit_sot")
+
+    @property
+    def n_untraced_sit_sot(self) -> int:
+        """The number of states that read their previous row, and of which the last row is returned."""
+        return self.kinds.count("untraced_sit_sot")
+
+    @property
+    def n_mit_sot(self) -> int:
+        """The number of states that read earlier rows than the previous one."""
+        return self.kinds.count("mit_sot")
+
+    @property
+    def n_nit_sot(self) -> int:
+        """The number of mapped outputs, under PyTensor's name."""
+        return self.n_mapped
+
+    @property
+    def as_while(self) -> bool:
+        """True if a condition may end the loop, under PyTensor's name."""
+        return self.is_while
+
+    @property
+    def n_outer_outputs(self) -> int:
+        """The number of outputs of the Scan."""
+        return self.n_states + self.n_mapped
+
+    @property
     def n_outer_inputs(self) -> int:
         """The number of inputs of the Scan."""
         return 1 + self.n_seqs + self.n_states + self.n_non_seqs
@@ -152,7 +191,7 @@ class ScanInfo:
 
     def outer_outputs(self, items: Sequence[T]) -> OuterOutputs[T]:
         """Return `items`, one per outer output, grouped by kind."""
-        _check_number("outer outputs", items, self.n_states + self.n_mapped)
+        _check_number("outer outputs", items, self.n_outer_outputs)
         return OuterOutputs(list(items[: self.n_states]), list(items[self.n_states :]))
 
 

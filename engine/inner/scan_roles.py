@@ -1,12 +1,13 @@
 """Names, PyTensor's, for what each input and output of a Scan is for: a printed graph shows them.
 
-`seqs` are sequences, `sit_sot` states that read their previous row, `mit_sot` those that read earlier ones,
-`nit_sot` mapped outputs, and `non_seqs` non-sequences. Each kind is numbered, and so are the taps of a state.
+`seqs` are sequences, `nit_sot` mapped outputs, `non_seqs` non-sequences, and states are of the kinds that
+`ScanInfo.kinds` has. Each kind is numbered, and so are the taps of a state.
 """
 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from typing import Any
 
 from cachegraph.named_tuples import NamedTuple
@@ -27,7 +28,7 @@ def roles_of(op: Any) -> ScanRoles | None:
     if not isinstance(op, Scan):
         return None
     info = op.info
-    states = _numbered(["sit_sot" if taps == (-1,) else "mit_sot" for taps in info.taps])
+    states = _numbered(info.kinds)
     rows = [f"seqs-{number}" for number in range(info.n_seqs)]
     given = [f"non_seqs-{number}" for number in range(info.n_non_seqs)]
     mapped = [f"nit_sot-{number}" for number in range(info.n_mapped)]
@@ -44,7 +45,7 @@ def roles_of(op: Any) -> ScanRoles | None:
     )
 
 
-def _numbered(kinds: list[str]) -> list[str]:
+def _numbered(kinds: Sequence[str]) -> list[str]:
     """Return each kind with its number among those of its kind."""
     counts: Counter[str] = Counter()
     numbered = []
