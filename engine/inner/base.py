@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from importlib import import_module
 from typing import Any
 
 from engine.graph.fgraph import FrozenFunctionGraph
@@ -35,6 +36,11 @@ class HasInnerGraph:
         """The outputs of the graph."""
         return self.fgraph.outputs
 
+    @property
+    def fn(self) -> Any:
+        """The inner graph as a function, which is compiled when it is first asked for."""
+        return self.fgraph.computed("function", _function_of)
+
     def clone(self) -> Any:
         """Return this Op itself, which is immutable."""
         return self
@@ -60,6 +66,12 @@ class HasInnerGraph:
         new.__setstate__(self.__getstate__())  # type: ignore[attr-defined]
         new.fgraph = fgraph
         return new
+
+
+def _function_of(fgraph: FrozenFunctionGraph) -> Any:
+    inputs = [nominal.type.make_variable() for nominal in fgraph.inputs]
+    function = import_module("engine.functions").function  # functions are above graphs
+    return function(inputs, fgraph.bind(inputs), on_unused_input="ignore")
 
 
 def computed_outputs(fgraph: FrozenFunctionGraph, inputs: Sequence[Any]) -> list[Any]:

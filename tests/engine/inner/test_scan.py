@@ -39,6 +39,13 @@ def test_a_state_is_carried_from_step_to_step_and_a_mapped_output_is_not():
     assert mapped.tolist() == [10, 20, 30]
 
 
+def test_a_step_is_a_function_that_is_compiled_once():
+    op = cumulative()
+    total, mapped = op.fn(3.0, 10.0, 5.0)
+    assert (total, mapped) == (25.0, 30.0)
+    assert op.fn is cumulative().fn
+
+
 def test_a_state_of_two_taps_has_two_initial_rows():
     (buffer,) = values(fibonacci(), 5, [0, 1])
     assert buffer.tolist() == [0, 1, 1, 2, 3, 5, 8]
