@@ -66,7 +66,8 @@ _TABLE: dict[str, dict[str, str]] = {
         "engine.tensor.indexing": "advanced_inc_subtensor advanced_set_subtensor advanced_subtensor",
         "engine.tensor.positions": "to_one_hot",
         "engine.tensor.quantifiers": "All Any",
-        "engine.tensor.reduction": "CAReduce ProdWithoutZeros",
+        "engine.tensor.reduction": "ProdWithoutZeros",
+        "engine.tensor.reduction_by": "CAReduce",
     },
     "engine.tensor.linalg": {
         "engine.tensor.linalg.equations": "SolveBase",

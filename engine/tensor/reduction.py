@@ -38,22 +38,22 @@ class _Reductions(type):
     """The class of reductions. The base class is called with a scalar Op, for the reduction by that Op."""
 
     def __call__(cls, *arguments: Any, **options: Any) -> Any:
-        if cls is CAReduce:
-            return _reduction_by(*arguments, **options)
-        return super().__call__(*arguments, **options)
+        made: Any = cls.by_scalar_op if cls is Reduction else super().__call__
+        return made(*arguments, **options)
 
 
 class Reduction(Op, metaclass=_Reductions):
     """Base class of the reductions over `axis`: one axis, several, or all (None).
 
-    Called with a scalar Op (`add`, `mul`, `maximum`, `minimum`), `CAReduce(scalar_op, axis)`, it returns
-    the reduction by that Op; refuses (NotImplementedError) others. The Op of a node has a sorted tuple of
-    non-negative axes.
+    Called with a scalar Op, as `CAReduce(scalar_op, axis)`, it returns the reduction by that Op. The Op of a
+    node has a sorted tuple of non-negative axes.
     """
 
     __props__: tuple[str, ...] = ("axis",)
     scalar_op: ClassVar[Any] = None
     """The scalar Op that combines two elements, if there is one."""
+    by_scalar_op: ClassVar[Any] = None
+    """The class of reductions by a scalar Op, which are reductions themselves (reduction_by.py)."""
 
     def __init__(self, axis: Any) -> None:
         self.axis: Any = axes_given("Making a reduction", axis)
@@ -91,10 +91,6 @@ def _axes_of(doing: str, axis: Any, ndim: int) -> tuple[int, ...]:
     if given in ((), (0,), (-1,)):
         return ()
     raise AxisError(f"{doing}: axis {given} is out of bounds for array of dimension 0")
-
-
-CAReduce = Reduction
-"""The base class's name in PyTensor, for those who ask a node's Op."""
 
 
 @lru_cache(maxsize=4096)
@@ -269,19 +265,6 @@ class Min(ExtremumOver):
     def perform(self, node: Apply, inputs: Sequence[Any], output_storage: Sequence[list[Any]]) -> None:
         (x,) = inputs
         output_storage[0][0] = np.asarray(np.min(x, axis=self.axis, **self.bounds(x.dtype)))
-
-
-def _reduction_by(scalar_op: Any, axis: Any = None, dtype: Any = None, acc_dtype: Any = None) -> Reduction:
-    """Return the reduction over `axis` by `scalar_op`; a sum or product has the dtypes given, or its own."""
-    kind = {scalar.add: Sum, scalar.mul: Prod}.get(scalar_op)
-    if kind is not None:
-        return kind(axis, dtype, acc_dtype)
-    extremum = {scalar.maximum: Max, scalar.minimum: Min}.get(scalar_op)
-    if extremum is None:
-        raise NotImplementedError(
-            f"Making a reduction by {scalar_op}: there are those by add, mul, maximum and minimum"
-        )
-    return extremum(axis)
 
 
 def _reduced(op: Reduction, x: Any, keepdims: bool) -> Any:

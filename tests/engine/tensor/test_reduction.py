@@ -9,8 +9,10 @@ import engine
 import engine.tensor as pt
 from engine import scalar, verify_grad
 from engine.graph.reference import evaluate
+from engine.graph.replace import vectorize_graph
 from engine.tensor import Max, Min, Sum
-from engine.tensor.reduction import CAReduce, Prod, ProdWithoutZeros
+from engine.tensor.reduction import Prod, ProdWithoutZeros
+from engine.tensor.reduction_by import CAReduce
 from tests.engine.special_values import DTYPES, SIGNED, UNSIGNED, arrays, same
 
 SUMS = {
@@ -162,6 +164,44 @@ def test_a_reduction_can_be_made_of_a_scalar_op(scalar_op, function, axis):
     found = CAReduce(scalar_op, axis=axis)(x)
     assert isinstance(found.owner.op, CAReduce)
     np.testing.assert_allclose(evaluate([x], [found], [value])[0], function(value, axis))
+
+
+def test_a_reduction_that_is_made_of_a_scalar_op_is_named_and_applied_again():
+    assert str(CAReduce(scalar.add)) == "CAReduce{add, axes=None}"
+    assert str(CAReduce(scalar.add, axis=(1,))) == "CAReduce{add, axis=1}"
+    assert CAReduce(scalar.add, 0) == CAReduce(scalar.add, 0) != CAReduce(scalar.mul, 0)
+
+
+@pytest.mark.parametrize("mode", ["FAST_RUN", "NUMPY"])
+@pytest.mark.parametrize("axis", [None, 0, (0, 2), ()])
+@pytest.mark.parametrize("dtype", ["bool", "int8", "uint8"])
+@pytest.mark.parametrize(
+    ("scalar_op", "ufunc"),
+    [
+        (scalar.add, np.add),
+        (scalar.mul, np.multiply),
+        (scalar.and_, np.bitwise_and),
+        (scalar.or_, np.bitwise_or),
+        (scalar.xor, np.bitwise_xor),
+    ],
+)
+def test_a_reduction_by_a_scalar_op_has_the_dtype_of_the_elements(scalar_op, ufunc, dtype, axis, mode):
+    x, value = pt.tensor3(dtype=dtype), np.random.default_rng(3).integers(0, 9, (3, 2, 4)).astype(dtype)
+    f = engine.function([x], CAReduce(scalar_op, axis)(x), mode=mode)
+    for elements in (value, value[:0]):
+        over = (0, 1, 2) if axis is None else axis
+        np.testing.assert_array_equal(
+            f(elements), ufunc.reduce(elements, axis=over, dtype=dtype), strict=True
+        )
+
+
+def test_a_bitwise_reduction_has_a_batch_and_no_gradient():
+    x, value = pt.btensor3("x"), np.arange(24, dtype="int8").reshape(2, 3, 4)
+    row = pt.bmatrix("row")
+    batch = vectorize_graph(CAReduce(scalar.xor, 0)(row), {row: x})
+    np.testing.assert_array_equal(engine.function([x], batch)(value), np.bitwise_xor.reduce(value, axis=1))
+    (gradient,) = batch.owner.op.pullback([x], [batch], [None])
+    assert gradient is None
 
 
 def test_a_reduction_by_another_scalar_op_is_refused():
