@@ -1,5 +1,23 @@
-"""The type of None, under PyTensor's path."""
+"""The types of None and of slices, under PyTensor's path."""
 
 from engine.tensor.none_type import NoneConst, NoneTypeT, none_type_t
+from engine.tensor.slice_type import (
+    MakeSlice,
+    NoneSliceConst,
+    SliceConstant,
+    SliceType,
+    make_slice,
+    slicetype,
+)
 
-__all__ = ["NoneConst", "NoneTypeT", "none_type_t"]
+__all__ = [
+    "MakeSlice",
+    "NoneConst",
+    "NoneSliceConst",
+    "NoneTypeT",
+    "SliceConstant",
+    "SliceType",
+    "make_slice",
+    "none_type_t",
+    "slicetype",
+]
