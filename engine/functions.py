@@ -18,7 +18,7 @@ from engine.errors import MissingInputError, NullGradientError, UnusedInputError
 from engine.graph.absent_gradients import NullType
 from engine.graph.fgraph import FrozenFunctionGraph
 from engine.graph.represented import RepresentedType
-from engine.graph.traversal import ancestors, get_var_by_name
+from engine.graph.traversal import ancestors
 from engine.graph.variables import Variable, has_noted_use
 from engine.inner.held_objects import held_type, with_held_objects
 from engine.scalar.type import ScalarType
@@ -154,36 +154,6 @@ def _on_tensors(inputs: list[In], outputs: list[Variable]) -> tuple[list[In], li
         return inputs, outputs
     tensors = TensorsOfNumbers([each.variable for each in inputs], outputs)
     return [each.of(tensor) for each, tensor in zip(inputs, tensors.inputs, strict=True)], tensors.outputs
-
-
-def evaluated(variable: Any, values: Mapping[Any, Any] | None = None, **options: Any) -> Any:
-    """Return the value of `variable`, given `values` of inputs, by variable or by name. `options` are those
-    of `function`.
-
-    Raises UnusedInputError for a value that the graph does not need, unless these are ignored, and ValueError
-    for a name that no variable of the graph has, or more than one.
-    """
-    ignores = options.get("on_unused_input") == "ignore"
-    given = {
-        _named(variable, key): value
-        for key, value in (values or {}).items()
-        if not (ignores and isinstance(key, str) and not get_var_by_name([variable], key))
-    }
-    return function(list(given), variable, **options)(*given.values())
-
-
-def _named(output: Any, key: Any) -> Any:
-    """Return the variable `key`, or the one of that name in the graph of `output`."""
-    if not isinstance(key, str):
-        return key
-    found = get_var_by_name([output], key)
-    if not found:
-        raise ValueError(f"Evaluating {output}: {key} not found in graph; name a variable that it needs")
-    if len(found) > 1:
-        raise ValueError(
-            f"Evaluating {output}: Found multiple variables with name {key}; give the variable itself"
-        )
-    return found[0]
 
 
 def _refuse_unused(explicit: list[Variable], used: Collection[Variable], on_unused_input: str) -> None:

@@ -41,7 +41,7 @@ ALLOWED = {
 UPWARD = {
     (
         "engine.graph.variables",
-        "engine.functions",
+        "engine.evaluation",
     ): "a variable's `eval`, as PyTensor's, compiles and calls it",
     (
         "engine.graph",

@@ -19,7 +19,18 @@ class Variable:
     Compared and hashed by identity.
     """
 
-    __slots__ = ("__weakref__", "_auto_name", "_is_noted", "_tag", "index", "name", "owner", "type")
+    __slots__ = (
+        "__weakref__",
+        "_auto_name",
+        "_fn_cache",
+        "_is_noted",
+        "_tag",
+        "index",
+        "name",
+        "owner",
+        "type",
+    )
+    _fn_cache: dict[Any, Any]
     _is_noted: bool
     __count__: ClassVar[Iterator[int]] = count()
     """The numbers of automatic names."""
@@ -75,11 +86,11 @@ class Variable:
 
     def eval(self, inputs_to_values: Mapping[Any, Any] | None = None, **options: Any) -> Any:
         """Return the value of this variable, given those of inputs: a dictionary of variables, or their
-        names, and values. `options` are those of `engine.function`, which compiles it.
+        names, and values. `options` are those of `engine.function`, which compiles it, once.
 
         Raises ValueError for a name that no variable of the graph has, or more than one.
         """
-        return import_module("engine.functions").evaluated(self, inputs_to_values, **options)
+        return import_module("engine.evaluation").evaluated(self, inputs_to_values, **options)
 
     def __str__(self) -> str:
         if self.name is not None:

@@ -30,10 +30,6 @@ EXPLAINED: tuple[ExplainedDifference, ...] = (
         f"{_FG}TestFunctionGraph::test_nominals", "", "the inputs of a mutable graph stay what they are"
     ),
     difference(f"{_FG}*test_bind_constant_output", "", "bits identify a constant, not the object"),
-    difference("tests/graph/test_basic.py::TestEval::*", "_fn_cache", "the cache of functions serves eval"),
-    difference(
-        "tests/graph/test_basic.py::TestEval::*", "DID NOT WARN", "the cache of functions serves eval"
-    ),
     difference(f"{_FEATURES}*", "log", "log(softmax) is a log_softmax at once, in fewer steps"),
     difference("tests/test_printing.py::test_debugprint*", "", _TEXT),
     difference("tests/scan/test_printing.py::*", "assert", "loops are built of other Ops"),
