@@ -6,7 +6,7 @@ engine.tensor.fft.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import reduce
 from typing import TYPE_CHECKING, Any
 
@@ -14,16 +14,16 @@ import numpy as np
 
 from engine.graph.apply import Apply
 from engine.graph.op import Op
-from engine.graph.variables import Constant
+from engine.graph.variables import Constant, Variable
 from engine.scalar.promotion import COMPLEX, part_of
 from engine.tensor.axes import axes_of
 from engine.tensor.conversion import as_tensor_variable, number
 from engine.tensor.creation import arange, zeros
 from engine.tensor.elementary import conj, real
 from engine.tensor.elemwise import cast, dimshuffle
-from engine.tensor.math import add, and_, floor_div, gt, lt, minimum, mul, sqrt, sub, switch, true_div
+from engine.tensor.math import add, and_, eq, floor_div, gt, lt, minimum, mul, sqrt, sub, switch, true_div
 from engine.tensor.rearranging import roll, slice_at_axis
-from engine.tensor.shape import lengths_known, lengths_of, shape_i
+from engine.tensor.shape import lengths_known, lengths_of, reshape, shape_i
 from engine.tensor.type import tensor_type
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 _SINGLE = ("float16", "float32", "complex64")
 
 
-class FourierOp(Op):
+class Fourier(Op):
     """Base class of the transforms along `axes`, of which the last is halved where a side is real."""
 
     __props__: tuple[str, ...] = ("axes",)
@@ -49,7 +49,7 @@ class FourierOp(Op):
         output_storage[0][0] = self.computed(*inputs).astype(node.outputs[0].type.dtype, order="C")
 
 
-class FourierTransform(FourierOp):
+class FourierTransform(Fourier):
     """The sums of a complex tensor times `exp(-2 pi i j k / n)` along `axes`; with plus if `inverse`."""
 
     __props__ = ("axes", "inverse")
@@ -77,7 +77,7 @@ class FourierTransform(FourierOp):
         return [FourierTransform(self.axes, not self.inverse)(cotangents[0])]
 
 
-class HalfTransform(FourierOp):
+class HalfTransform(Fourier):
     """The transform of a real tensor, without the half along the last of `axes` that repeats conjugates."""
 
     def make_node(self, x: Any) -> Apply:
@@ -106,7 +106,7 @@ class HalfTransform(FourierOp):
         return [real(FourierTransform(self.axes, inverse=True)(whole))]
 
 
-class TransformOfHalf(FourierOp):
+class TransformOfHalf(Fourier):
     """The real tensor that `HalfTransform` gives the input of, times the number of elements along `axes`.
 
     Inputs: `length // 2 + 1` coefficients along the last axis, and the `length` of the result there.
@@ -188,14 +188,17 @@ def irfftn(a: Any, s: Any = None, axes: Any = None, norm: str | None = None) -> 
     return _scaled(TransformOfHalf(axes)(a, length), lengths, norm, is_inverse=True)
 
 
-def fft(a: Any, n: Any = None, axis: int = -1, norm: str | None = None) -> TensorVariable:
-    """Return `fftn` along one axis, of which the first `n` elements are used."""
-    return fftn(a, None if n is None else (n,), (axis,), norm)
+def fft(a: Any, n: Any = None, axis: Any = -1, norm: str | None = None) -> TensorVariable:
+    """Return `fftn` along one axis, of which the first `n` elements are used.
+
+    `axis` may be an integer variable; None is the last one.
+    """
+    return _along(axis, a, lambda x, number: fftn(x, None if n is None else (n,), (number,), norm))
 
 
-def ifft(a: Any, n: Any = None, axis: int = -1, norm: str | None = None) -> TensorVariable:
-    """Return `ifftn` along one axis, of which the first `n` elements are used."""
-    return ifftn(a, None if n is None else (n,), (axis,), norm)
+def ifft(a: Any, n: Any = None, axis: Any = -1, norm: str | None = None) -> TensorVariable:
+    """Return `ifftn` along one axis, of which the first `n` elements are used; `axis` is as for `fft`."""
+    return _along(axis, a, lambda x, number: ifftn(x, None if n is None else (n,), (number,), norm))
 
 
 def hfft(a: Any, n: Any = None, axis: int = -1, norm: str | None = None) -> TensorVariable:
@@ -228,6 +231,26 @@ def fftshift(x: Any, axes: Any = None) -> TensorVariable:
 def ifftshift(x: Any, axes: Any = None) -> TensorVariable:
     """Return the inverse of `fftshift`."""
     return _shifted(x, axes, lambda length: sub(0, floor_div(length, 2)))
+
+
+def _along(axis: Any, a: Any, transform: Callable[[Any, Any], Any]) -> Any:
+    """Return the `transform` of `a` along `axis`, a number, None for the last one, or an integer variable.
+
+    For a variable, the axes before it, and those behind it, are one axis each while `a` is transformed.
+    """
+    if axis is None or not isinstance(axis, Variable) or isinstance(axis, Constant):
+        return transform(a, -1 if axis is None else axis)
+    a = as_tensor_variable(a)
+    (axis,) = lengths_of((axis,))
+    axis = switch(lt(axis, 0), add(axis, a.type.ndim), axis)
+    lengths = lengths_known(a)
+    before = [switch(gt(axis, place), length, 1) for place, length in enumerate(lengths)]
+    behind = [switch(lt(axis, place), length, 1) for place, length in enumerate(lengths)]
+    # No axis of `a` is meant by a number out of bounds: the elements then have no place.
+    own = [switch(eq(axis, place), length, 0) for place, length in enumerate(lengths)]
+    found = transform(reshape(a, [reduce(mul, before), reduce(add, own), reduce(mul, behind)]), 1)
+    length = shape_i(found, 1)
+    return reshape(found, [switch(eq(axis, place), length, own) for place, own in enumerate(lengths)])
 
 
 def _shifted(x: Any, axes: Any, shift: Any) -> Any:

@@ -89,7 +89,6 @@ EXPLAINED: tuple[ExplainedDifference, ...] = (
     difference(
         "tests/tensor/test_math.py::test_MaxAndArgmax_deprecated", "", "there are no earlier releases"
     ),
-    difference("tests/tensor/test_fourier.py::*static_shape", "no symbolic one", "an axis is known at once"),
     difference(
         "tests/tensor/test_basic.py::*test_split_neg", "do not add up", "a negative length is refused at once"
     ),
