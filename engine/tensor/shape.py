@@ -214,8 +214,6 @@ def known_length(length: Variable) -> int | None:
     return int(element.data) if isinstance(element, Constant) else None
 
 
-
-
 def _check_size(found: tuple[int, ...], shape: tuple[int, ...]) -> tuple[int, ...]:
     """Return `shape` with -1 replaced. Raises ValueError unless it has as many elements as `found`."""
     size, known = prod(found), prod([length for length in shape if length != -1])

@@ -34,7 +34,8 @@ from engine.tensor.elemwise import Elemwise, cast, dimshuffle, elemwise
 from engine.tensor.matching import dtype_of, scalar_value, tensor_type_of
 from engine.tensor.math import add, maximum, minimum, mul, sub
 from engine.tensor.reduction import sum as sum_over
-from engine.tensor.shape import is_length, shape_i
+from engine.tensor.shape import shape_i
+from engine.tensor.signs import is_non_negative
 
 
 def offset_in(node: Apply, matrices: Variable) -> int | None:
@@ -136,7 +137,7 @@ def _repeated_part(value: Any, lengths: Sequence[Any], offset: int) -> Any:
         return diagonal(specify_shape(unbatched(value), (..., *lengths)), offset, -2, -1)
     values, first, cut = _along(value, offset)
     own, count = lengths[::-1] if tensor_type_of(value).broadcastable[-2] else lengths
-    if not is_length(count):
+    if not is_non_negative(count):
         return None
     return specify_shape(values, (..., own))[..., first : add(first, _less(count, cut))]
 
