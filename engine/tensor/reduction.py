@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from functools import lru_cache
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -38,8 +39,10 @@ class _Reductions(type):
     """The class of reductions. The base class is called with a scalar Op, for the reduction by that Op."""
 
     def __call__(cls, *arguments: Any, **options: Any) -> Any:
-        made: Any = cls.by_scalar_op if cls is Reduction else super().__call__
-        return made(*arguments, **options)
+        if cls is Reduction:
+            by_scalar_op = import_module("engine.tensor.reduction_by").ReductionBy  # which is a reduction itself
+            return by_scalar_op(*arguments, **options)
+        return super().__call__(*arguments, **options)
 
 
 class Reduction(Op, metaclass=_Reductions):
@@ -52,8 +55,6 @@ class Reduction(Op, metaclass=_Reductions):
     __props__: tuple[str, ...] = ("axis",)
     scalar_op: ClassVar[Any] = None
     """The scalar Op that combines two elements, if there is one."""
-    by_scalar_op: ClassVar[Any] = None
-    """The class of reductions by a scalar Op, which are reductions themselves (reduction_by.py)."""
 
     def __init__(self, axis: Any) -> None:
         self.axis: Any = axes_given("Making a reduction", axis)

@@ -65,6 +65,5 @@ class ReductionBy(Reduction):
     __repr__ = __str__
 
 
-Reduction.by_scalar_op = ReductionBy
 CAReduce = Reduction
 """The base class's name in PyTensor, for those who ask a node's Op."""
