@@ -131,7 +131,7 @@ class Subtensor(_BasicIndexing):
         if cotangents[0] is None or x.type.dtype not in INEXACT:
             return [None, *nothing]
         zeros = apply_elemwise(second, x, number(0, x.type.dtype))
-        return [inc_part(self.entries, zeros, cotangents[0], numbers), *nothing]
+        return [set_part(self.entries, zeros, cotangents[0], numbers), *nothing]  # no place is read twice
 
     def vectorized(self, node: Apply, inputs: Sequence[Any]) -> Sequence[Any] | None:
         x, *numbers = inputs
@@ -248,8 +248,3 @@ def as_part(y: Any, x: TensorType) -> Any:
 def set_part(entries: Sequence[Entry], x: Any, y: Any, numbers: Sequence[Any]) -> Any:
     """Return `x` with the part that `entries` and `numbers` select set to `y`."""
     return IncSubtensor(entries, set_instead_of_inc=True).make_node(x, y, *numbers).outputs[0]
-
-
-def inc_part(entries: Sequence[Entry], x: Any, y: Any, numbers: Sequence[Any]) -> Any:
-    """Return `x` with `y` added to the part that `entries` and `numbers` select."""
-    return IncSubtensor(entries).make_node(x, y, *numbers).outputs[0]

@@ -13,7 +13,7 @@ from engine.rewriting.index_facts import are_equal
 from engine.rewriting.passes.selected_writes import selection_of_increment
 from engine.rewriting.replacing import typed
 from engine.rewriting.rewriters import node_rewriter
-from engine.tensor import AdvancedSubtensor, Alloc, IncSubtensor, Subtensor
+from engine.tensor import AdvancedSubtensor, IncSubtensor, Subtensor
 from engine.tensor.index_entries import INTEGER
 from engine.tensor.matching import operands_of, scalar_value, tensor_type_of
 
@@ -38,7 +38,7 @@ def _reverses(node: Apply) -> bool:
 def local_read_of_write_same_indices(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
     """Take a part of a changed tensor from its sources.
 
-    set(x[i], y)[i] -> y; zeros with y added at i, [i] -> y; inc(x[i], y)[i] -> x[i] + y; and x[:k] of x
+    set(x[i], y)[i] -> y; inc(x[i], y)[i] -> x[i] + y, of zeros, too: that makes 0.0 of -0.0; and x[:k] of x
     changed from row k on -> x[:k]. Of an index with arrays only inc(x[i], y)[i].
     """
     if isinstance(node.op, AdvancedSubtensor):
@@ -51,7 +51,7 @@ def local_read_of_write_same_indices(fgraph: FunctionGraph, node: Apply) -> list
     numbers = node.inputs[1:]
     output = node.outputs[0]
     if before.op.entries == node.op.entries and are_equal(changed, numbers):
-        if not (before.op.set_instead_of_inc or _is_zeros(x)):
+        if not before.op.set_instead_of_inc:
             part = node.op.make_node(x, *numbers).outputs[0]
             return typed(node, apply_scalar(scalar.add, part, y))
         if tensor_type_of(y).broadcastable != tensor_type_of(output).broadcastable:
@@ -62,15 +62,6 @@ def local_read_of_write_same_indices(fgraph: FunctionGraph, node: Apply) -> list
         if stop is not None and start is not None and 0 <= stop <= start:
             return [node.op.make_node(x, *numbers).outputs[0]]
     return None
-
-
-def _is_zeros(x: Variable) -> bool:
-    filled = operands_of(x, scalar.second)
-    if filled is not None:
-        return bool(scalar_value(filled[1]) == 0)
-    return (
-        x.owner is not None and isinstance(x.owner.op, Alloc) and bool(scalar_value(x.owner.inputs[0]) == 0)
-    )
 
 
 @node_rewriter([Subtensor])

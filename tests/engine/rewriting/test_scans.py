@@ -245,12 +245,14 @@ def test_parts_of_what_was_changed_there_are_what_they_became(rewritten):
     zeros = pt.zeros_like(x)
     for found, ops in [
         (x[1:].set(y)[1:], []),
-        (zeros[1:].inc(y)[1:], []),
+        (zeros[1:].set(y)[1:], []),
         (x[2:].set(y)[:1], ["Subtensor{:b}"]),
         (x[::-1][::-1], []),
     ]:
         arguments = (X, np.array([5.0, 6, 7])) if ops == [] else (X, np.array([5.0, 6]))
         assert rewritten([x, y], found).check_values(*arguments).ops == ops
+    added = rewritten([x, y], zeros[1:].inc(y)[1:])
+    assert added.check_values(X, np.array([5.0, -0.0, 7]), exact=True).ops == ["add"]
     for found in (x[1:].inc(y)[1:], x[1:].set(y)[2:], x[::-1][::2]):
         assert len(rewritten([x, y], found).check_values(X, np.array([5.0, 6, 7])).ops) == 2
     assert rewritten([x], x[1:].set(3.0)[1:]).check_values(X).ops[-1] == "second"
