@@ -37,8 +37,8 @@ def local_stable_form(fgraph: FunctionGraph, node: Apply) -> list[Variable] | No
 
 @node_rewriter([elemwise(add), elemwise(sub)])
 def local_sum_of_constants(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
-    """(x + c) + d -> x + (c + d), with any signs: x alone where the constants cancel, and are no zeros: x + 0.0
-    is 0.0 where x is -0.0.
+    """(x + c) + d -> x + (c + d), with any signs; x where c and d cancel, but x + 0.0 where both are 0: it is
+    0.0 where x is -0.0.
     """
     outer = _shifted(node.outputs[0])
     inner = None if outer is None else _shifted(outer[1])
