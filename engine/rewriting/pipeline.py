@@ -61,6 +61,7 @@ from engine.rewriting.passes.distinct_elements import DISTINCT_ELEMENTS
 from engine.rewriting.passes.fusion import FusionOptimizer, RecomputeForReductions
 from engine.rewriting.passes.gradient_controls import local_gradient_control
 from engine.rewriting.passes.inplace import INPLACE
+from engine.rewriting.passes.lifted_batches import local_subtensor_of_blockwise
 from engine.rewriting.passes.lifted_parts import (
     LIFTED_PARTS,
     OF_MOVED_AXES,
@@ -122,6 +123,7 @@ CANONICALIZE: tuple[NodeRewriter, ...] = (
     slices.local_subtensor_of_fill,
     slices.local_initial_rows,
     *LIFTED_PARTS,
+    local_subtensor_of_blockwise,
     *SELECTED_SLICES,
     *LIFTED_SELECTIONS,
     local_set_to_inc_subtensor,

@@ -66,27 +66,29 @@ def local_subtensor_of_batch_dims(fgraph: FunctionGraph, node: Apply) -> list[Va
         return None
     assert isinstance(op, Subtensor | AdvancedSubtensor)
     indices = indices_of(node.inputs[0], op.entries, node.inputs[1:])
-    if indices is None or not _lengths_fit(source, indices):
+    if indices is None or not lengths_fit(source, indices):
         return None
     if arrays_in(indices) and not selects_no_more(fgraph, node.inputs[0], indices):
         return None
-    operands = [_operand_part(v, source.outputs[0], indices) for v in source.inputs]
+    operands = [operand_part(v, source.outputs[0], indices) for v in source.inputs]
     if None in [index for _, index in operands]:
         return None
     parts = [indexed(v, chosen) for v, chosen in operands if chosen is not None]
     return typed(node, source.op.make_node(*parts).outputs[0])
 
 
-def _operand_part(
+def operand_part(
     v: Variable, whole: Variable, indices: Sequence[Index]
 ) -> tuple[Variable, list[Index] | None]:
-    """Return an operand and its index; None for one that must not be indexed."""
+    """Return an operand and its index, of the first axes of both tensors; None for one that must not be
+    indexed.
+    """
     if v.owner is not None and isinstance(v.owner.op, Softmax | LogSoftmax):
         return v, None  # log(softmax(x)) is a pattern, which an index between would hide
     found: list[Index] = []
     alone, along = tensor_type_of(whole).broadcastable, tensor_type_of(v).broadcastable
     first = _first_place(indices)
-    for index, is_alone, is_one in zip(indices, alone, along, strict=True):
+    for index, is_alone, is_one in zip(indices, alone, along, strict=False):
         if index == WHOLE or not is_one:
             found.append(index)
         elif is_alone and not _is_first(index):
@@ -102,7 +104,7 @@ def _first_place(indices: Sequence[Index]) -> Any:
     return constant(np.zeros((1,) * count, dtype="int64")) if count else number(0, "int64")
 
 
-def _lengths_fit(source: Apply, indices: Sequence[Index]) -> bool:
+def lengths_fit(source: Apply, indices: Sequence[Index]) -> bool:
     """Return True if no length along an indexed axis has to be compared when the function runs."""
     for axis, index in enumerate(indices):
         shapes = [tensor_type_of(v).shape[axis] for v in source.inputs]
@@ -149,7 +151,7 @@ def _moved(axis: int, indices: Sequence[Index]) -> int:
     return axis - sum(entry == INTEGER for entry, _ in indices[:axis])
 
 
-def _split_at(axes: Sequence[int], indices: Sequence[Index]) -> tuple[list[Index], list[Index]]:
+def split_at(axes: Sequence[int], indices: Sequence[Index]) -> tuple[list[Index], list[Index]]:
     """Return the indices of the other axes, and those of `axes` for what is left after them."""
     inside = [WHOLE if axis in axes else index for axis, index in enumerate(indices)]
     outside = [
@@ -167,7 +169,7 @@ def local_subtensor_of_softmax(fgraph: FunctionGraph, node: Apply) -> list[Varia
     if source is None or not isinstance(source.op, Softmax | LogSoftmax):
         return None
     axes: Sequence[int] = source.op.axis
-    inside, outside = _split_at(axes, basic_indices(node))
+    inside, outside = split_at(axes, basic_indices(node))
     part = indexed(source.inputs[0], inside)
     if part is source.inputs[0]:
         return None
@@ -182,7 +184,7 @@ def local_subtensor_of_join(fgraph: FunctionGraph, node: Apply) -> list[Variable
     if source is None or not isinstance(source.op, Join):
         return None
     axis = source.op.axis
-    inside, outside = _split_at([axis], basic_indices(node))
+    inside, outside = split_at([axis], basic_indices(node))
     lengths = [{tensor_type_of(v).shape[a] for v in source.inputs} for a in range(len(inside))]
     changed = [a for a, index in enumerate(inside) if index != WHOLE]
     if not changed or any(len(lengths[a]) > 1 or None in lengths[a] for a in changed):
