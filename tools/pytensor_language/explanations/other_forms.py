@@ -136,7 +136,6 @@ FORMS: dict[str, tuple[str, ...]] = {
     ADDED: ("test_subtensor.py::TestWriteOfWriteSameIndices::*",),
     BATCH: (
         "test_subtensor.py::TestBlockwiseIncSubtensor::*",
-        "test_subtensor_lift.py::TestLocalSubtensorOfBatchDims::test_blockwise",
     ),
     INFINITE: ("test_math.py::TestDotDiagToElemwise::*eye_mul?",),
 }
