@@ -36,7 +36,7 @@ _TABLE: dict[str, dict[str, str]] = {
         "engine.scalar.complex_numbers": "Complex Conj Imag Real",
         "engine.scalar.conversion": "Identity Second",
         "engine.scalar.exponential": "Exp Exp2 Expm1 Log Log10 Log1mexp Log1p Log2 Pow Sigmoid Softplus Sqrt",
-        "engine.scalar.gamma": "Erf Erfc Gamma GammaLn Psi TriGamma",
+        "engine.scalar.gamma": "Erf Erfc Gamma GammaLn PolyGamma Psi TriGamma",
         "engine.scalar.op": "BinaryScalarOp UnaryScalarOp",
         "engine.scalar.output_types": "float_out int_out real_out same_out same_out_float_only "
         "same_out_min8 same_out_nobool same_out_nocomplex specific_out upcast_out upcast_out_min8 "
@@ -128,6 +128,8 @@ _TABLE: dict[str, dict[str, str]] = {
         "engine.rewriting.passes.fills": "local_useless_fill topological_second_sink",
         "engine.rewriting.passes.fusion": "FusionOptimizer",
         "engine.rewriting.passes.inplace": "local_inplace_setsubtensor",
+        "engine.rewriting.passes.gamma_derivatives": "local_polygamma_to_digamma "
+        "local_polygamma_to_tri_gamma",
         "engine.rewriting.passes.joined_slices": "local_join_subtensors",
         "engine.rewriting.passes.joins": "local_join_empty local_join_make_vector local_reduce_join",
         "engine.rewriting.passes.lifted_parts": "local_subtensor_of_alloc local_subtensor_of_batch_dims "

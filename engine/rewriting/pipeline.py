@@ -8,13 +8,10 @@ from typing import Any
 from engine.graph import Constant, FunctionGraph, Supervisor, Variable, graph_inputs
 from engine.graph.replace import clone as copied
 from engine.graph.rewrite_query import RewriteDatabaseQuery
-from engine.rewriting import canonical_powers
 from engine.rewriting.batches import BatchDB, local_blockwise_alloc, local_useless_blockwise
-from engine.rewriting.canonical_reductions import local_sum_prod_of_mul_or_div
-from engine.rewriting.canonical_sums import local_add_canonizer
+from engine.rewriting.by_name import BY_NAME
 from engine.rewriting.changes import Changes
 from engine.rewriting.database import Description, EquilibriumDB, SequenceDB
-from engine.rewriting.distributed_products import local_greedy_distributor
 from engine.rewriting.inner_graphs import (
     GraphStore,
     InlineGraphs,
@@ -40,6 +37,7 @@ from engine.rewriting.passes import (
     comparisons,
     dots,
     fills,
+    gamma_derivatives,
     joined_slices,
     joins,
     reads_of_writes,
@@ -127,6 +125,8 @@ CANONICALIZE: tuple[NodeRewriter, ...] = (
     *SELECTED_SLICES,
     *LIFTED_SELECTIONS,
     local_set_to_inc_subtensor,
+    gamma_derivatives.local_polygamma_to_digamma,
+    gamma_derivatives.local_polygamma_to_tri_gamma,
     fills.local_useless_fill,
     fills.local_fill_template,
     fills.local_fill_sink,
@@ -196,14 +196,7 @@ DEFAULT_QUERY = RewriteDatabaseQuery(include=("fast_run",))
 def _canonical_forms() -> EquilibriumDB:
     """Return the database of rewrites of nodes, by name and by PyTensor's tags."""
     canonicalize = EquilibriumDB("canonicalize")
-    # Functions have these where their mode names them; then they come first.
-    for named in (
-        canonical_powers.local_mul_exp_to_exp_add,
-        canonical_powers.local_mul_pow_to_pow_add,
-        local_sum_prod_of_mul_or_div,
-        local_greedy_distributor,
-        local_add_canonizer,
-    ):
+    for named in BY_NAME:  # before all others, where a mode has them
         canonicalize.register(named.name, named, use_db_name_as_tag=False)
     canonicalize.register(
         local_replace_op.name, local_replace_op, "fast_run", "fast_compile", use_db_name_as_tag=False

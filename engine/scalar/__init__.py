@@ -60,7 +60,7 @@ from engine.scalar.exponential import (
     sqrt,
 )
 from engine.scalar.floating_point import copysign, hypot, nextafter, signbit
-from engine.scalar.gamma import erf, erfc, gamma, gammaln, psi, tri_gamma
+from engine.scalar.gamma import erf, erfc, gamma, gammaln, polygamma, psi, tri_gamma
 from engine.scalar.makers import (
     all_types,
     cast,
@@ -219,6 +219,7 @@ __all__ = [
     "nextafter",
     "or_",
     "owens_t",
+    "polygamma",
     "pow",
     "psi",
     "real",

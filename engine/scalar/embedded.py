@@ -16,6 +16,7 @@ from cachegraph.fingerprint.primitives import strong_digest
 from cachegraph.fingerprint.registry import register_encoder
 from engine.errors import FunctionRefused
 from engine.graph.apply import Apply
+from engine.graph.fgraph import FrozenFunctionGraph
 from engine.graph.op import Op
 from engine.graph.user_ops import DESCRIBED, is_user_op, needs_python, without_context
 from engine.scalar.op import ScalarOp
@@ -95,11 +96,21 @@ def has_compiled_dtypes(node: Apply) -> bool:
 
 def has_loops(node: Apply) -> bool:
     """Return True if kernels compute the Elemwise `node` in their loops, user Ops in it included."""
-    if not has_compiled_dtypes(node):
+    if not has_compiled_dtypes(node) or not _has_kernel(cast(Any, node.op).scalar_op):
         return False
     if not needs_python(node.op):
         return True
     return not is_user_op(node.op) and _is_embedded(cast(Any, node.op).scalar_op, _dtypes(node))
+
+
+def _has_kernel(op: Any) -> bool:
+    """Return True if the scalar `op` has a kernel, and so has all that it is composed of."""
+    graph = getattr(op, "fgraph", None)
+    return op.has_kernel and (graph is None or graph.computed("has_kernel", _have_kernels))
+
+
+def _have_kernels(graph: FrozenFunctionGraph) -> bool:
+    return all(_has_kernel(node.op) for node in graph.nodes)
 
 
 def _is_embedded(op: Any, dtypes: tuple[str, ...]) -> bool:

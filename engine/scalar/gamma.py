@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from engine.errors import NullGradientError
-from engine.scalar.arithmetic import mul, neg, sqr
+from engine.scalar.arithmetic import add, mul, neg, sqr
 from engine.scalar.exponential import exp
 from engine.scalar.op import ApplyScalarOp, ScalarOp
-from engine.scalar.promotion import floating, inexact
+from engine.scalar.promotion import INTEGERS, NoRule, Signature, floating, inexact
 
 _ERF_SLOPE = 2 / math.sqrt(math.pi)
 
@@ -106,9 +106,44 @@ class TriGamma(ScalarOp):
         raise NullGradientError("Taking a gradient through tri_gamma: it declares none", self)
 
 
+def _of_an_order(dtypes: tuple[str, ...]) -> Signature:
+    """Return the rule of a whole number and a real one. Raises NoRule for other numbers."""
+    order, argument = dtypes
+    if order not in INTEGERS:
+        raise NoRule(f"is of an integer, and not of {order}")
+    dtype = floating((argument,))[1]
+    return (order, dtype), dtype
+
+
+class PolyGamma(ScalarOp):
+    """Derivative number n + 1 of the logarithm of the gamma function, for a whole number n: NaN for a
+    negative one. Its gradient by n is not defined (NullGradientError).
+    """
+
+    name = "polygamma"
+    nin = 2
+    has_kernel = False
+    rule = staticmethod(_of_an_order)
+
+    def _impl(self, n: Any, x: Any) -> Any:
+        from scipy.special import polygamma
+
+        wide = np.asarray(x, "float64")
+        with np.errstate(all="ignore"):
+            found = np.where(np.less(n, 0), np.nan, polygamma(np.maximum(n, 0), wide))
+        return np.asarray(found).astype(np.asarray(x).dtype)[()]
+
+    def partial(self, index: int, inputs: Any, output: Any, cotangent: Any, apply: ApplyScalarOp) -> Any:
+        n, x = inputs
+        if index == 0:
+            raise NullGradientError("Taking a gradient through polygamma: none is defined by n", self)
+        return apply(mul, cotangent, apply(self, apply(add, n, 1), x))
+
+
 erf = Erf()
 erfc = Erfc()
 gamma = Gamma()
 gammaln = GammaLn()
 psi = Psi()
 tri_gamma = TriGamma()
+polygamma = PolyGamma()

@@ -40,6 +40,8 @@ class ScalarOp(Op):
     name: str
     nin: int = 1
     nout: int = 1
+    has_kernel: ClassVar[bool] = True
+    """False if no kernel computes it: numpy or SciPy does, in a callback."""
     has_own_dtypes: ClassVar[bool] = False
     """True if the argument dtypes are fixed. Python numbers then keep their own dtype, and are cast."""
     is_holomorphic: ClassVar[bool] = True

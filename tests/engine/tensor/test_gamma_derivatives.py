@@ -6,8 +6,11 @@ from scipy import special
 
 import engine
 import engine.tensor as pt
+from engine import scalar
 from engine.errors import ComplexError, NullGradientError
 from engine.gradient import verify_grad
+from engine.inner.composite import Composite
+from engine.tensor.elemwise import Elemwise
 
 POINTS = np.array([1e-3, 0.5, 1.0, 3.7, 50.0, -0.5, -3.25])
 
@@ -49,3 +52,22 @@ def test_no_gradient_by_the_order_is_defined():
     with pytest.raises(NullGradientError, match="none is defined by n"):
         engine.grad(pt.polygamma(n, 0.5), n)
     assert engine.grad(pt.polygamma(n, x), x).eval({n: 0, x: 0.9}) == pytest.approx(special.polygamma(1, 0.9))
+
+
+def test_orders_0_and_1_are_functions_with_kernels_and_loops_beside_others_stay_loops():
+    x = pt.fvector("x")
+    function = engine.function([x], [pt.polygamma(n, x) + pt.exp(x) for n in range(3)])
+    ops = [str(node.op) for node in function.maker.fgraph.toposort()]
+    assert sum("polygamma" in op for op in ops) == 1
+    points = POINTS.astype("float32")
+    for n, found in enumerate(function(points)):
+        np.testing.assert_allclose(found, special.polygamma(n, points) + np.exp(points), rtol=2e-5)
+
+
+def test_a_composite_with_an_order_that_is_not_known_is_computed_as_a_whole():
+    n, x = (scalar.scalar_type(dtype).make_variable() for dtype in ("int64", "float64"))
+    op = Elemwise(Composite([n, x], [scalar.add(scalar.polygamma(n, x), 1.0)]))
+    orders, points = pt.lvector("orders"), pt.dvector("points")
+    function = engine.function([orders, points], pt.exp(op(orders, points)))
+    given = np.array([0, 1, 3]), np.array([0.5, 0.7, 2.0])
+    np.testing.assert_allclose(function(*given), np.exp(special.polygamma(*given) + 1))
