@@ -8,7 +8,7 @@ from engine.rewriting.elementwise_pattern import apply_scalar, scalar_op_of
 from engine.rewriting.replacing import typed
 from engine.rewriting.rewriters import node_rewriter
 from engine.scalar import Cast
-from engine.scalar.promotion import COMPLEX, DTYPES, FLOATS, INEXACT, integer_range, part_of
+from engine.scalar.promotion import COMPLEX, DTYPES, FLOATS, INEXACT, INTEGERS, integer_range, part_of
 from engine.tensor.elemwise import Elemwise, cast, elemwise
 from engine.tensor.matching import dtype_of, scalar_value
 
@@ -84,8 +84,10 @@ _SUMS = (elemwise(scalar.add), elemwise(scalar.sub))
 
 
 def _is_small(number: Variable, dtype: str) -> bool:
-    """Return True for a constant of which sums and differences with 1 are small, and are held by `dtype`."""
+    """Return True for a constant of which sums and differences with 1 are small, and are held by `dtype`, a
+    dtype of whole numbers: a sum of truth values is one.
+    """
     value = scalar_value(number)
-    if value is None or dtype_of(number) in INEXACT or abs(value) > _SMALL:
+    if value is None or dtype not in INTEGERS or abs(value) > _SMALL:
         return False
     return all(near in integer_range(dtype) for near in (int(value) - 1, int(value) + 1))

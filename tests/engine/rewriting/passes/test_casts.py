@@ -67,6 +67,8 @@ def test_a_complement_beside_floats_is_of_floats(rewritten):
         lambda p: pt.cast(np.int8(127) + p, "float64"),
         lambda p: pt.cast(np.int64(2**53) + p, "float32"),
         lambda p: pt.cast(np.int64(1) - p, "int32"),
+        lambda p: pt.cast(np.array([True]) + p, "float64"),
+        lambda p: pt.cast(p + p[::-1], "float64"),
     ],
 )
 def test_a_sum_that_wraps_or_is_no_float_is_made_first(rewritten, build):
