@@ -8,6 +8,8 @@ PyTensor's.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import reduce
+from operator import or_
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,7 +22,7 @@ from engine.graph.user_ops import without_context
 from engine.graph.variables import Variable
 from engine.late_names import names_elsewhere
 from engine.tensor.broadcasting import broadcast_lengths, unbroadcast_axes
-from engine.tensor.conversion import as_tensor_variable, pad
+from engine.tensor.conversion import as_tensor_variable, number, pad
 from engine.tensor.creation import alloc
 from engine.tensor.reduction import sum as sum_over
 from engine.tensor.shape import shape_i
@@ -52,7 +54,7 @@ class Blockwise(Op):
         cores = self._core_inputs(tensors)
         core = self.core_op.make_node(*cores)
         # Whatever the Op does to its inputs first, a cast, is done to the batch.
-        tensors = vectorize_graph(list(core.inputs), dict(zip(cores, tensors, strict=True)))
+        tensors = graph_of_batches(core.inputs, dict(zip(cores, tensors, strict=True)))
         self._check_outputs(core)
         counts = [v.type.ndim - c.type.ndim for v, c in zip(tensors, core.inputs, strict=True)]
         tensors = [pad(v, v.type.ndim + max(counts) - n) for v, n in zip(tensors, counts, strict=True)]
@@ -150,7 +152,7 @@ class Blockwise(Op):
         found = pullback(core.inputs, core.outputs, given)
         replace = dict(zip((*core.inputs, *core.outputs), (*inputs, *outputs), strict=True))
         replace |= {c: g for c, g in zip(given, cotangents, strict=True) if c is not None}
-        present = iter(vectorize_graph([g for g in found if g is not None], replace))
+        present = iter(graph_of_batches([g for g in found if g is not None], replace))
         batched_ones = [None if g is None else next(present) for g in found]
         return [None if g is None else _fitted(g, v) for g, v in zip(batched_ones, inputs, strict=True)]
 
@@ -224,22 +226,75 @@ def _own_signature(node: Apply) -> str:
 def vectorize_graph(outputs: Any, replace: Mapping[Any, Any]) -> Any:
     """Return `outputs` (one variable or several) with the keys of `replace` replaced by batches of them.
 
-    A batch has more axes, in front. All batches broadcast together. Raises ValueError if something in
-    `replace` is no variable, and NotImplementedError for an Op on values that are no tensors.
+    A batch has more axes, in front. All batches broadcast together, also those of which only lengths are
+    used. Raises ValueError if something in `replace` is no variable, and NotImplementedError for an Op on
+    values that are no tensors.
     """
     if any(not isinstance(v, Variable) for pair in replace.items() for v in pair):
         raise ValueError(f"Vectorizing a graph: Some of the replaced items are not Variables: {replace}")
     several = [outputs] if isinstance(outputs, Variable) else list(outputs)
-    inputs = truncated_graph_inputs(several, ancestors_to_include=list(replace))
+    results = _over_their_batches(several, graph_of_batches(several, replace), replace)
+    return results[0] if isinstance(outputs, Variable) else results
+
+
+def graph_of_batches(outputs: Sequence[Variable], replace: Mapping[Any, Any]) -> list[Any]:
+    """Return `outputs` with the keys of `replace` replaced by batches of them.
+
+    What is the same at all places of a batch, as it reads lengths only, may lack the batch's axes.
+    """
+    inputs = truncated_graph_inputs(outputs, ancestors_to_include=list(replace))
     memo: dict[Variable, Any] = {variable: replace.get(variable, variable) for variable in inputs}
-    for node in toposort(several, blockers=inputs):
+    for node in toposort(outputs, blockers=inputs):
         if all(output in memo for output in node.outputs):
             continue
         found = vectorize_node(node, *[memo.get(v, v) for v in node.inputs])
         for old, new in zip(node.outputs, found, strict=True):
             memo.setdefault(old, new)
-    results = [memo[output] for output in several]
-    return results[0] if isinstance(outputs, Variable) else results
+    return [memo[output] for output in outputs]
+
+
+def _over_their_batches(
+    outputs: Sequence[Variable], results: Sequence[Any], replace: Mapping[Any, Any]
+) -> list[Any]:
+    """Return `results` with all axes of the batches that `outputs` depend on."""
+    most = max([_axes_in_front(new, old) for old, new in replace.items()], default=0)
+    pairs = list(zip(results, outputs, strict=True))
+    if all(_axes_in_front(r, o) == most and not any(r.type.broadcastable[:most]) for r, o in pairs if most):
+        return list(results)
+    read = _read_by(outputs, list(replace))
+    return [
+        _over_batches(result, output, {old: replace[old] for old in read[output]}) for result, output in pairs
+    ]
+
+
+def _axes_in_front(new: Any, old: Any) -> int:
+    return getattr(new.type, "ndim", 0) - getattr(old.type, "ndim", 0)
+
+
+def _read_by(outputs: Sequence[Variable], variables: Sequence[Variable]) -> dict[Variable, list[Variable]]:
+    """Return which of `variables` each output depends on, also on their lengths only."""
+    bits = {variable: 1 << place for place, variable in enumerate(variables)}
+    for node in toposort(outputs, blockers=truncated_graph_inputs(outputs, ancestors_to_include=variables)):
+        found = reduce(or_, [bits.get(v, 0) for v in node.inputs], 0)
+        for output in node.outputs:
+            bits.setdefault(output, found)
+    return {
+        output: [v for place, v in enumerate(variables) if bits.get(output, 0) >> place & 1]
+        for output in outputs
+    }
+
+
+def _over_batches(result: Any, output: Variable, batches: Mapping[Any, Any]) -> Any:
+    """Return `result`, which stands for `output`, repeated along the axes of `batches` that it lacks."""
+    count = max([_axes_in_front(new, old) for old, new in batches.items()], default=0)
+    own = _axes_in_front(result, output)
+    padded = [pad(new, old.type.ndim + count) for old, new in batches.items() if _axes_in_front(new, old)]
+    along = [[v for v in padded if not v.type.broadcastable[axis]] for axis in range(count)]
+    is_lacking = own < count or any(along[axis] and result.type.broadcastable[axis] for axis in range(count))
+    if not is_lacking or not isinstance(output.type, TensorType):
+        return result
+    lengths = [shape_i(found[0], axis) if found else number(1, "int64") for axis, found in enumerate(along)]
+    return alloc(result, *lengths, *[shape_i(result, axis) for axis in range(own, result.type.ndim)])
 
 
 def vectorize(func: Callable[..., Any], signature: str | None = None) -> Callable[..., Any]:

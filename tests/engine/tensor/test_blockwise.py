@@ -187,6 +187,38 @@ def test_functions_of_vectors_become_functions_of_batches():
             made()
 
 
+@pytest.mark.parametrize(
+    ("made", "signature", "used"),
+    [
+        (lambda v, w: v.shape, "(n),()->(1)", "v"),
+        (lambda v, w: v.shape[0], "(n),()->()", "v"),
+        (lambda v, w: pt.zeros(v.shape), "(n),()->(n)", "v"),
+        (lambda v, w: pt.arange(v.shape[0]), "(n),()->(n)", "v"),
+        (lambda v, w: pt.zeros(v.shape).sum() + 1, "(n),()->()", "v"),
+        (lambda v, w: v.size * w, "(n),()->()", "vw"),
+        (lambda v, w: v[0] + w, "(n),()->()", "vw"),
+        (lambda v, w: w, "(n),()->()", "w"),
+        (lambda v, w: pt.constant(2.0), "(n),()->()", ""),
+    ],
+)
+@pytest.mark.parametrize(
+    "shapes", [((5, 3), (5,)), ((2, 1, 3), (4,)), ((3,), (4,)), ((1, 3), (2, 1)), ((2, 3), ())]
+)
+def test_a_batch_of_which_only_lengths_are_used_has_its_places(made, signature, used, shapes):
+    arguments = [pt.tensor(shape=[1 if n == 1 else None for n in shape]) for shape in shapes]
+    found = pt.vectorize(made, signature)(*arguments)
+    values = [np.arange(float(np.prod(shape))).reshape(shape) for shape in shapes]
+    result = engine.function(arguments, found, mode="NUMPY", on_unused_input="ignore")(*values)
+    core = [pt.dvector(), pt.dscalar()]
+    at_each = engine.function(core, made(*core), mode="NUMPY", on_unused_input="ignore")
+    expected = np.vectorize(at_each, signature=signature)(*values)
+    np.testing.assert_array_equal(np.broadcast_to(result, expected.shape), expected)
+    batches = {"v": shapes[0][:-1], "w": shapes[1]}
+    batch = np.broadcast_shapes(*(batches[name] for name in used))
+    assert result.shape[: len(batch)] == batch
+    assert result.ndim == len(batch) + signature.endswith(("(n)", "(1)"))
+
+
 @pytest.mark.parametrize("mode", ["FAST_RUN", "NUMPY"])
 def test_ops_of_users_are_applied_to_batches_and_their_lengths_are_known_before(mode, kernels_once):
     x, y = pt.lmatrix("x"), pt.tensor("y", "float64", (1, None))
