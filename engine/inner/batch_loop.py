@@ -19,7 +19,7 @@ from engine.tensor.shape import reshape, shape_i
 class BatchLoop(Scan):
     """A Scan of which each step computes one place of a batch: a Blockwise that is compiled.
 
-    A Scan's rewrites and kernels are its own. One that is given states is a Scan again.
+    A Scan's rewrites and kernels are its own. A rewrite that gives it states makes it a Scan again.
     """
 
     @property
