@@ -47,6 +47,10 @@ UPWARD = {
         "engine.graph",
         "engine.rewriting.pipeline",
     ): "PyTensor has `rewrite_graph` among the names of its graphs",
+    (
+        "engine.inner.base",
+        "engine.functions",
+    ): "the `fn` of an Op that holds a graph, as PyTensor's, compiles it",
     ("engine.graph.variables", "engine.printing"): "a variable's `dprint`, as PyTensor's, prints it",
     ("engine.graph.apply", "engine.printing"): "a node's `dprint` does, too",
     ("engine.graph.fgraph", "engine.printing"): "a graph's `dprint` does, too",

@@ -148,7 +148,8 @@ def _vector(value: Any, dtype: str) -> Any:
 def _parametrized(objective: Any, x: Any) -> tuple[Any, list[Variable], list[Variable]]:
     """Return the objective on tensors alone, its parameters, and the tensors that are given for them.
 
-    Numbers (ScalarType) are tensors in it: a parameter that is one has a new variable, and is given as tensor.
+    Numbers (ScalarType) are tensors in it: a parameter that is one has a new variable, and is given as a
+    tensor.
     """
     parameters = _parameters(objective, x)
     numbers = [variable for variable in parameters if isinstance(variable.type, ScalarType)]

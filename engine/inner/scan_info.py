@@ -102,8 +102,8 @@ class ScanInfo:
 
     @property
     def kinds(self) -> tuple[str, ...]:
-        """PyTensor's name for each state: "sit_sot" for one that reads its previous row, "untraced_sit_sot" if
-        only the last row is returned, and "mit_sot" for one that reads earlier rows."""
+        """PyTensor's name for each state: "sit_sot" for one that reads its previous row, "untraced_sit_sot"
+        if only the last row is returned, and "mit_sot" for one that reads earlier rows."""
         return tuple(
             "mit_sot" if taps != (-1,) else "sit_sot" if keep is None else "untraced_sit_sot"
             for taps, keep in zip(self.taps, self.keeps, strict=True)

@@ -17,7 +17,7 @@ Choose = Callable[["ScanParts", Sequence[Any]], list[Any]]
 
 
 def _states(kind: str, part: Callable[[ScanInfo, Sequence[Any]], Sequence[Any]]) -> Choose:
-    """Return the method that chooses from `part` of a list, an item per state, those of states of a `kind`."""
+    """Return the method that chooses from `part` of a list, an item per state, those of a `kind`."""
 
     def chosen(self: ScanParts, variables: Sequence[Any]) -> list[Any]:
         items = zip(self.info.kinds, part(self.info, variables), strict=True)
@@ -84,11 +84,11 @@ class ScanParts:
         return self.info.outer_outputs(outputs).mapped
 
     def get_oinp_iinp_iout_oout_mappings(self) -> dict[str, dict[int, Any]]:
-        """Return the positions that belong together: by `inner_inp_from_outer_inp`, and so on for each pair of
-        lists, a dictionary from each position in the second one to its positions in the first. Inner ones are
-        lists; outer ones are one position each, or -1."""
+        """Return the positions that belong together: by `inner_inp_from_outer_inp`, and so on for each pair
+        of lists, a dictionary from each position in the second one to its positions in the first. Inner ones
+        are lists; outer ones are one position each, or -1."""
         groups = list(_groups(self.info))
-        names = _Group._fields
+        names = _Positions._fields
         return {
             f"{to}_from_{source}": {
                 position: _told(to, getattr(group, to))
@@ -101,7 +101,7 @@ class ScanParts:
         }
 
 
-class _Group(NamedTuple):
+class _Positions(NamedTuple):
     """The positions that belong to one sequence, state, mapped output or non-sequence, or to the rest."""
 
     outer_inp: list[int]
@@ -110,18 +110,23 @@ class _Group(NamedTuple):
     outer_out: list[int]
 
 
-def _groups(info: ScanInfo) -> list[_Group]:
+def _groups(info: ScanInfo) -> list[_Positions]:
     """Return the groups in the order of the outer inputs; outputs come in the same order."""
     outer_inp, inner_inp, inner_out, outer_out = count(), count(), count(), count()
-    found = [_Group([next(outer_inp)], [], [], [])]
-    found += [_Group([next(outer_inp)], [next(inner_inp)], [], []) for _ in range(info.n_seqs)]
-    found += [
-        _Group([next(outer_inp)], list(islice(inner_inp, len(taps))), [next(inner_out)], [next(outer_out)])
-        for taps in info.taps
-    ]
-    found += [_Group([], [], [next(inner_out)], [next(outer_out)]) for _ in range(info.n_mapped)]
-    found += [_Group([next(outer_inp)], [next(inner_inp)], [], []) for _ in range(info.n_non_seqs)]
-    return found + ([_Group([], [], [next(inner_out)], [])] if info.is_while else [])
+    found = [_Positions([next(outer_inp)], [], [], [])]
+    found += [_Positions([next(outer_inp)], [next(inner_inp)], [], []) for _ in range(info.n_seqs)]
+    for taps in info.taps:
+        rows = list(islice(inner_inp, len(taps)))
+        found.append(_Positions([next(outer_inp)], rows, [next(inner_out)], [next(outer_out)]))
+    found += [_Positions([], [], [next(inner_out)], [next(outer_out)]) for _ in range(info.n_mapped)]
+    found += [_Positions([next(outer_inp)], [next(inner_inp)], [], []) for _ in range(info.n_non_seqs)]
+    return found + ([_Positions([], [], [next(inner_out)], [])] if info.is_while else [])
+
+
+def _mapping(groups: Sequence[_Positions], source: str, to: str) -> dict[int, Any]:
+    return {
+        position: _told(to, getattr(group, to)) for group in groups for position in getattr(group, source)
+    }
 
 
 def _told(name: str, positions: list[int]) -> Any:

@@ -43,8 +43,8 @@ def scan(
 ) -> Any:
     """Apply `fn` repeatedly; return all rows of its outputs, and the updates of shared variables.
 
-    `fn` is called once, with variables: a row for each tap of each sequence, a row for each tap of each
-    state, and the `non_sequences`. It returns new rows of the outputs, updates of shared variables and
+    `fn` is called once, with variables: a row for each tap of each sequence, one for each tap of each state,
+    and the `non_sequences`. It returns new rows of the outputs, updates of shared variables and
     `until(condition)`, or some of these, in this order.
 
     `sequences` are tensors, iterated along their first axis, or dict(input=, taps=), where tap k is row
@@ -52,19 +52,17 @@ def scan(
     value before the first step, or dict(initial=, taps=) with negative taps, where -1 is the previous
     row. For taps other than [-1], `initial` has as many rows as the smallest tap reaches back.
     `n_steps` is a number or an integer variable; the default is the length of the shortest sequence.
-    `go_backwards` iterates over sequences from their ends. `truncate_gradient` limits the number of
-    steps that gradients go back (-1: no limit). Variables that `fn` uses without being given become
-    non-sequences; `strict` forbids this for shared variables.
+    `go_backwards` iterates over sequences from their ends. `truncate_gradient` limits the number of steps
+    that gradients go back (-1: no limit). Variables that `fn` uses without being given become non-sequences;
+    `strict` forbids this for shared variables.
 
-    Returns (outputs, updates). The outputs are a list, a single variable (unless `return_list`), or
-    None. The updates are for `function(updates=...)`; `return_updates=False` leaves them out. A state may be
-    a generator of random numbers; its output is the last one. `allow_gc` is accepted for PyTensor's sake: a
-    step's results are freed when nothing uses them, whatever it says.
+    Returns (outputs, updates). The outputs are a list, a single variable (unless `return_list`), or None.
+    The updates are for `function(updates=...)`; `return_updates=False` leaves them out. A state may be a
+    generator of random numbers; its output is the last one. `allow_gc` has no effect: results are freed.
 
-    Raises ValueError if the number of outputs differs from that of `outputs_info`, for updates that are
-    not returned, and for a missing or negative number of steps; TypeError for outputs or updates that
-    differ from their initial values in dtype or shape; MissingInputError for a shared variable that
-    `strict` forbids.
+    Raises ValueError if the number of outputs differs from that of `outputs_info`, for updates that are not
+    returned, and for a missing or negative number of steps; TypeError for outputs or updates that differ from
+    their initial values in dtype or shape; MissingInputError for a shared variable that `strict` forbids.
     """
     _warn_of_mode(mode)
     rows = cut_sequences(sequences, go_backwards)

@@ -17,7 +17,7 @@ from engine.tensor.type import is_data
 
 
 def numbers_of(tensors: Sequence[Any]) -> list[Any]:
-    """Return tensors of 0 dimensions as numbers: elementwise expressions as the same expressions on numbers."""
+    """Return tensors of 0 dimensions as numbers: elementwise expressions as the same ones on numbers."""
     known: dict[Variable, Any] = {}
     for node in io_toposort([], tensors):
         if isinstance(node.op, TensorFromScalar):
