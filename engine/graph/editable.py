@@ -31,7 +31,7 @@ from engine.graph.journal import Journal, all_or_nothing
 from engine.graph.order import GAP
 from engine.graph.tables import GraphTables, Output, check_integrity
 from engine.graph.traversal import io_toposort
-from engine.graph.variables import Constant, Variable, place_text
+from engine.graph.variables import Variable, place_text
 
 
 class EditableGraph(GraphTables):
@@ -110,7 +110,7 @@ class EditableGraph(GraphTables):
     def _import_root(
         self, variable: Variable, user: object, reason: str | None, import_missing: bool
     ) -> None:
-        if isinstance(variable, Constant):
+        if variable.is_atomic:
             self.journal.do(AddRoot(variable, reason))
         elif isinstance(variable.type, NullType):
             raise TypeError(

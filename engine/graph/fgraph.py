@@ -53,7 +53,7 @@ class FunctionGraph(EditableGraph):
     """A mutable graph: the nodes between `inputs` and `outputs`, with every variable's clients.
 
     With `clone` (the default) the graph owns copies of the given variables. It refuses (MissingInputError)
-    outputs that need a variable which is neither an input, a constant nor computed. It attaches `features`
+    outputs that need a variable which is neither an input, a constant, one of a frozen graph nor computed. It attaches `features`
     and, unless these provide its names, a `ReplaceValidate`. `update_mapping` says, by the number of an
     output, which input has its value in the next call of a function; None: nobody said.
 
@@ -76,7 +76,7 @@ class FunctionGraph(EditableGraph):
         if outputs is None:
             raise ValueError("Making a graph: No outputs specified; give the variables that it computes")
         if inputs is None:
-            inputs = [v for v in graph_inputs(outputs) if not isinstance(v, Constant)]
+            inputs = [v for v in graph_inputs(outputs) if not v.is_atomic]
         if clone:
             memo = clone_get_equiv(inputs, outputs, copy_inputs, copy_orphans, memo)
             inputs = [cast(Variable, memo[v]) for v in inputs]

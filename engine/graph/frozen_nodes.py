@@ -85,6 +85,7 @@ class NominalVariable(_FrozenVariable):
     """Input number `id` of a frozen graph. The same id and type give the same object."""
 
     __slots__ = ("id",)
+    is_atomic = True
     id: int
 
     def __new__(cls, id: int, type: Type) -> NominalVariable:

@@ -9,7 +9,7 @@ from engine.graph.apply import Apply
 from engine.graph.feature import FeatureHost
 from engine.graph.op import Op
 from engine.graph.traversal import io_toposort
-from engine.graph.variables import Constant, Variable
+from engine.graph.variables import Variable
 
 Client = tuple[Apply, int]
 """A use of a variable: a node and the position among its inputs."""
@@ -219,7 +219,7 @@ def _check_roots(graph: GraphTables) -> None:
     for variable in graph.is_variable:
         if variable in graph.is_input:
             continue
-        known = isinstance(variable, Constant) if variable.owner is None else variable.owner in graph.ranks
+        known = variable.is_atomic if variable.owner is None else variable.owner in graph.ranks
         if not known:
             raise InconsistencyError(
                 f"Checking a graph: {variable} is neither an input, a constant nor computed in it"

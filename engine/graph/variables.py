@@ -32,6 +32,8 @@ class Variable:
     )
     _fn_cache: dict[Any, Any]
     _is_noted: bool
+    is_atomic: ClassVar[bool] = False
+    """True for constants, and for inputs of frozen graphs: other graphs have them as they are."""
     __count__: ClassVar[Iterator[int]] = count()
     """The numbers of automatic names."""
 
@@ -122,6 +124,7 @@ class Constant(Variable):
     """A variable with a value, `data`, that is known when the graph is built and never changes."""
 
     __slots__ = ("data",)
+    is_atomic = True
 
     def __init__(self, type: Type, data: Any, name: str | None = None) -> None:
         super().__init__(type, None, None, name)

@@ -8,7 +8,7 @@ import pytest
 import engine.tensor as pt
 from engine.configdefaults import config
 from engine.errors import InconsistencyError, MissingInputError
-from engine.graph import Feature, FunctionGraph, Output, register_feature_callback
+from engine.graph import Feature, FrozenFunctionGraph, FunctionGraph, Output, register_feature_callback
 from engine.graph.features import DestroyHandler, FullHistory, NodeFinder
 from engine.graph.null_type import NullType
 from tests.engine.graph.graph_state import Mirror, feature_states, history_of, state_of
@@ -32,6 +32,18 @@ def test_a_graph_owns_copies_unless_told_not_to():
 def test_roots_become_inputs_when_none_are_named():
     x, y = PLAIN("x"), PLAIN("y")
     assert graph(combine(x, constant(1.0), y)).inputs == [y, x]
+
+
+def test_an_input_of_a_frozen_graph_is_a_root_and_becomes_no_input():
+    x, y = PLAIN("x"), PLAIN("y")
+    frozen = FrozenFunctionGraph.from_io([x, y], [combine(x, y)])
+    found = graph(follow(frozen.outputs[0]))
+    assert found.inputs == []
+    assert found.variables >= set(frozen.inputs)
+    found.replace(frozen.outputs[0], frozen.inputs[1])
+    found.check_integrity()
+    assert frozen.inputs[0] not in found.variables
+    assert graph(follow(frozen.inputs[0]), inputs=list(frozen.inputs)).inputs == list(frozen.inputs)
 
 
 def test_every_use_is_a_client():

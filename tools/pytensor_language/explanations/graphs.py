@@ -26,9 +26,6 @@ EXPLAINED: tuple[ExplainedDifference, ...] = (
     difference(f"{_FG}TestFunctionGraph::test_remove_duplicates", "var2", "a graph has an input once"),
     difference(f"{_FG}TestFunctionGraph::test_replace_circular", "", "a cycle is refused at once"),
     difference(f"{_FG}TestFunctionGraph::test_import_node", "Apply.tag", "nodes have no tags"),
-    difference(
-        f"{_FG}TestFunctionGraph::test_nominals", "", "the inputs of a mutable graph stay what they are"
-    ),
     difference(f"{_FG}*test_bind_constant_output", "", "bits identify a constant, not the object"),
     difference(f"{_FEATURES}*", "log", "log(softmax) is a log_softmax at once, in fewer steps"),
     difference("tests/test_printing.py::test_debugprint*", "", _TEXT),
