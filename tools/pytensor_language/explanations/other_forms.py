@@ -134,9 +134,7 @@ FORMS: dict[str, tuple[str, ...]] = {
         "test_subtensor.py::test_local_useless_inc_subtensor_no_opt",
     ),
     ADDED: ("test_subtensor.py::TestWriteOfWriteSameIndices::*",),
-    BATCH: (
-        "test_subtensor.py::TestBlockwiseIncSubtensor::*",
-    ),
+    BATCH: ("test_subtensor.py::TestBlockwiseIncSubtensor::*",),
     INFINITE: ("test_math.py::TestDotDiagToElemwise::*eye_mul?",),
 }
 """Patterns of tests by the reason."""
