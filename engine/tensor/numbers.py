@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 from engine.graph.apply import Apply
@@ -16,10 +16,13 @@ from engine.tensor.single_numbers import TensorFromScalar, scalar_from_tensor
 from engine.tensor.type import is_data
 
 
-def numbers_of(tensors: Sequence[Any]) -> list[Any]:
-    """Return tensors of 0 dimensions as numbers: elementwise expressions as the same ones on numbers."""
-    known: dict[Variable, Any] = {}
-    for node in io_toposort([], tensors):
+def numbers_of(tensors: Sequence[Any], given: Mapping[Variable, Any] | None = None) -> list[Any]:
+    """Return tensors of 0 dimensions as numbers: elementwise expressions as the same ones on numbers.
+
+    Those of some tensors may be `given`.
+    """
+    known: dict[Variable, Any] = dict(given or {})
+    for node in io_toposort(known, tensors):
         if isinstance(node.op, TensorFromScalar):
             known[node.outputs[0]] = node.inputs[0]
         elif isinstance(node.op, Elemwise) and cast(Any, node.outputs[0].type).ndim == 0:

@@ -8,12 +8,11 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from engine.graph.traversal import io_toposort
-from engine.graph.variables import Constant, Variable
 from engine.inner.composite import ScalarLoop
 from engine.pytensor.representation import Untranslatable, new_variable
-from engine.scalar.op import as_scalar
 from engine.scalar.type import scalar_type
 from engine.tensor.elemwise import Elemwise
+from engine.tensor.numbers import numbers_of
 
 Translate = Callable[[Any, Sequence[Any]], list[Any]]
 """translate(graph, inputs) -> the engine's tensors for the outputs of a graph of scalar Ops on `inputs`."""
@@ -36,14 +35,7 @@ def scalar_loop(scalar_op: Any, inputs: Sequence[Any], translate: Translate) -> 
 
 def _as_scalars(inputs: Sequence[Any], scalars: dict[Any, Any], outputs: Sequence[Any]) -> list[Any]:
     """Return `outputs`, 0-d tensors computed elementwise from `inputs`, as scalars made of `scalars`."""
-    values: dict[Variable, Any] = dict(scalars)
     for node in io_toposort(inputs, outputs):
         if not isinstance(node.op, Elemwise):
             raise Untranslatable(f"{node.op} in a ScalarLoop is not elementwise")
-        results = node.op.scalar_op.make_node(*[_scalar(values, variable) for variable in node.inputs])
-        values.update(zip(node.outputs, results.outputs, strict=True))
-    return [_scalar(values, output) for output in outputs]
-
-
-def _scalar(values: dict[Variable, Any], variable: Any) -> Any:
-    return as_scalar(variable.data[()]) if isinstance(variable, Constant) else values[variable]
+    return numbers_of(outputs, scalars)
