@@ -53,9 +53,9 @@ class FunctionGraph(EditableGraph):
     """A mutable graph: the nodes between `inputs` and `outputs`, with every variable's clients.
 
     With `clone` (the default) the graph owns copies of the given variables. It refuses (MissingInputError)
-    outputs that need a variable which is neither an input, a constant, one of a frozen graph nor computed. It attaches `features`
-    and, unless these provide its names, a `ReplaceValidate`. `update_mapping` says, by the number of an
-    output, which input has its value in the next call of a function; None: nobody said.
+    outputs that need a variable which is neither an input, atomic (`Variable.is_atomic`) nor computed. It
+    attaches `features` and, unless these provide its names, a `ReplaceValidate`. `update_mapping` says, by
+    the number of an output, which input has its value in the next call of a function; None: nobody said.
 
     Code outside may read the tables (see `GraphTables`), and changes them through methods only.
     """
