@@ -19,7 +19,7 @@ from engine.graph import Constant, FrozenFunctionGraph, FunctionGraph, clone, eq
 from engine.graph.reference import evaluate
 from engine.printing import dprint
 from engine.rewriting import DEFAULT_QUERY, RewriteDatabaseQuery, rewrite_graph, run_pipeline
-from engine.rewriting.pipeline import CANONICALIZE
+from engine.rewriting.node_rewrites import CANONICALIZE
 from engine.tensor import AdvancedIncSubtensor
 from engine.tensor.elemwise import apply_elemwise
 
