@@ -102,6 +102,15 @@ def test_numbers_between_tensors_are_computed(mode: Mode | str) -> None:
     np.testing.assert_allclose(found, [9, np.exp(2) + 5, -3, True, 2, 32, True])
 
 
+@pytest.mark.parametrize("dtype", ["float16", "complex64", "complex128"])
+def test_numbers_that_kernels_do_not_compute_become_tensors_too(dtype: str) -> None:
+    t = pt.scalar("t", dtype=dtype)
+    number = pt.scalar_from_tensor(t)
+    f = engine.function([t], [pt.tensor_from_scalar(number), pt.tensor_from_scalar(number * number)])
+    assert not any("Scalar" in str(node.op) for node in f.maker.fgraph.apply_nodes)
+    assert f(np.array(3, dtype)) == [3, 9]
+
+
 @pytest.mark.parametrize("mode", ["FAST_RUN", Mode(optimizer=None)])
 def test_gradients_flow_through_numbers_between_tensors(mode: Mode | str) -> None:
     t, u = pt.dscalar("t"), pt.fscalar("u")
