@@ -1,4 +1,4 @@
-"""The rewrites of nodes: canonical and stable forms, and what makes functions faster; their order and tags."""
+"""The rewrites of nodes, for canonical and stable forms and for faster functions: their order and tags."""
 
 from __future__ import annotations
 
@@ -142,7 +142,7 @@ CANONICALIZE: tuple[NodeRewriter, ...] = (
 """Tried in this order on each node, together with the stabilizing ones, until none applies."""
 
 _EVERYWHERE = ("fast_run", "fast_compile", "specialize")
-"""What PyTensor specializes, runs here at once."""
+"""The tags of most: what PyTensor specializes later, runs here at once."""
 
 _FIRST: dict[NodeRewriter, tuple[str, ...]] = {
     **dict.fromkeys(BY_NAME, ()),

@@ -5,7 +5,6 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from functools import lru_cache
-from importlib import import_module
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -35,21 +34,10 @@ _DEFAULT_SUM = {
 _DEFAULT_ACCUMULATOR = {"float16": "float32", "float32": "float64", "complex64": "complex128"}
 
 
-class _Reductions(type):
-    """The class of reductions. The base class is called with a scalar Op, for the reduction by that Op."""
-
-    def __call__(cls, *arguments: Any, **options: Any) -> Any:
-        if cls is Reduction:
-            by_scalar_op = import_module("engine.tensor.reduction_by").ReductionBy  # which is a reduction itself
-            return by_scalar_op(*arguments, **options)
-        return super().__call__(*arguments, **options)
-
-
-class Reduction(Op, metaclass=_Reductions):
+class Reduction(Op):
     """Base class of the reductions over `axis`: one axis, several, or all (None).
 
-    Called with a scalar Op, as `CAReduce(scalar_op, axis)`, it returns the reduction by that Op. The Op of a
-    node has a sorted tuple of non-negative axes.
+    The Op of a node has a sorted tuple of non-negative axes.
     """
 
     __props__: tuple[str, ...] = ("axis",)

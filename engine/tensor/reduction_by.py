@@ -20,7 +20,17 @@ _QUANTIFIERS = {scalar.and_: quantifiers.All, scalar.or_: quantifiers.Any}
 _BITWISE = (scalar.and_, scalar.or_, scalar.xor)
 
 
-class ReductionBy(Reduction):
+class _OfReductions(type):
+    """The class of CAReduce, which has all reductions for instances."""
+
+    def __instancecheck__(cls, instance: object) -> bool:
+        return isinstance(instance, Reduction) if cls is CAReduce else super().__instancecheck__(instance)
+
+    def __subclasscheck__(cls, subclass: type) -> bool:
+        return issubclass(subclass, Reduction) if cls is CAReduce else super().__subclasscheck__(subclass)
+
+
+class CAReduce(Reduction, metaclass=_OfReductions):
     """The reduction over `axis` by `scalar_op`, in the elements' own dtype.
 
     Applying it makes the node of a Sum, a Prod, a Max or a Min if that is what it is, and for bools of All or
@@ -63,7 +73,3 @@ class ReductionBy(Reduction):
         return f"CAReduce{{{self.scalar_op}, {axes}}}"
 
     __repr__ = __str__
-
-
-CAReduce = Reduction
-"""The base class's name in PyTensor, for those who ask a node's Op."""

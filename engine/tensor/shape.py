@@ -194,14 +194,14 @@ def lengths_of(shape: Any) -> list[Any]:
 
 
 def elements_of(vector: Variable) -> list[Any]:
-    """Return the int64 lengths in `vector`, as `lengths_of` does; what a vector was made of is not read from it."""
+    """Return the int64 lengths in `vector`, as `lengths_of` does; those that it was made of are not read."""
     if vector.owner is not None and isinstance(vector.owner.op, MakeVector):
         return [as_position(element) for element in vector.owner.inputs]
     return lengths_of(vector)
 
 
 def known_length(length: Variable) -> int | None:
-    """Return the number that a length is: a constant, or one that a vector was made of; None if it is neither."""
+    """Return the number that a length is: a constant, or one that a vector was made of; or None."""
     if isinstance(length, Constant):
         return int(length.data)
     node = length.owner

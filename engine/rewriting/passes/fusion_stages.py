@@ -4,9 +4,10 @@ No cycle can arise. A stage is at least that of the nodes that a node is joined 
 all others it needs. Only nodes of equal stage are joined, so a node between two Composites has a stage in
 between.
 
-Each node is as early as it can be at first, and then where all its users are, if it fits their loop. A value
-that is joined to nothing then may wait for its first user that it fits, and its other users with it: it does if
-that keeps more within loops, counted by axes (`_kept`). Which of many waits is best is not searched for.
+Each node is as early as it can be at first, and then where all its users are, if it fits their loop. A
+value that is joined to nothing then may wait for its first user that it fits, and its other users with it: it
+does if that keeps more within loops, counted by axes (`_kept`). Which of many waits is best is not searched
+for.
 """
 
 from __future__ import annotations

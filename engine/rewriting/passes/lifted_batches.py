@@ -1,7 +1,7 @@
 """Parts of batches as batches of parts: `(A @ B)[i]` is `A[i] @ B[i]`, a product of two matrices.
 
-Like PyTensor's `local_subtensor_of_batch_dims`. The engine's Ops that refuse some matrices, singular ones, look
-at all of them as before: the part might be one that they do not refuse.
+Like PyTensor's `local_subtensor_of_batch_dims`. The engine's Ops that refuse some matrices, singular ones,
+look at all of them as before: the part might be one that they do not refuse.
 """
 
 from __future__ import annotations
@@ -51,9 +51,8 @@ def local_subtensor_of_blockwise(fgraph: FunctionGraph, node: Apply) -> list[Var
 
 
 def _has_places(batch: Sequence[Index], selected: Sequence[int | None]) -> bool:
-    """Return True if no slice in `batch` may select nothing: in no place, the lengths within are not compared.
-
-    `selected` are the lengths of what the indices select.
+    """Return True if no slice in `batch` may select nothing. Of a batch without places, nothing would compare
+    the lengths within. `selected` are the lengths of what the indices select.
     """
     slices = [index for index in batch if index[0] != INTEGER]
     return all(index == WHOLE or length for index, length in zip(slices, selected, strict=False))

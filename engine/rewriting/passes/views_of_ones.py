@@ -33,8 +33,8 @@ def local_reshape_dimshuffle(fgraph: FunctionGraph, node: Apply) -> list[Variabl
 
 @node_rewriter([DimShuffle])
 def local_fuse_expand_dims_reshape(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
-    """dimshuffle(reshape(x, (n, 1, m)), 0, 2, "x") -> reshape(x, (n, m, 1)), if nothing else uses the reshape,
-    which may be a copy.
+    """dimshuffle(reshape(x, (n, 1, m)), 0, 2, "x") -> reshape(x, (n, m, 1)), if nothing else uses the
+    reshape, which may be a copy.
     """
     op, inner = node.op, only_user(fgraph, node)
     assert isinstance(op, DimShuffle)
