@@ -16,34 +16,30 @@ from engine.rewriting.linear_algebra.selections import SELECTIONS
 from engine.rewriting.linear_algebra.shared_factors import reuse_decomposition_multiple_solves
 from engine.rewriting.linear_algebra.solvers import SOLVERS, SOLVERS_OF_BATCHES
 from engine.rewriting.passes.axes import local_dimshuffle_lift
+from engine.rewriting.rewriters import NodeRewriter
 
 __all__ = ["linear_algebra_database"]
 
-REWRITERS = (
-    local_dimshuffle_lift,
-    *DIAGONALS,
-    *PRODUCTS,
-    *SELECTIONS,
-    *INVERSES,
-    *SOLVERS,
-    reuse_decomposition_multiple_solves,
-    *SOLVERS_OF_BATCHES,
-    *DECOMPOSITIONS,
-    *DETERMINANTS,
-)
-"""Tried in this order on each node, until none applies."""
+_NAME = "linear_algebra"
+_TAGS = (_NAME, "fast_run", "fast_compile", "canonicalize", "stabilize")
 
-
-_TAGS = ("fast_run", "fast_compile", "canonicalize", "stabilize")
+REWRITERS: dict[NodeRewriter, tuple[str, ...]] = {
+    local_dimshuffle_lift: _TAGS,
+    **dict.fromkeys(DIAGONALS, (*_TAGS, extract_diag_lift_pass.name)),
+    **dict.fromkeys((*PRODUCTS, *SELECTIONS, *INVERSES, *SOLVERS), _TAGS),
+    reuse_decomposition_multiple_solves: (),
+    **dict.fromkeys((*SOLVERS_OF_BATCHES, *DECOMPOSITIONS, *DETERMINANTS), _TAGS),
+}
+"""Tried in this order on each node, until none applies, and their tags. A mode has the one without tags if it
+names it.
+"""
 
 
 def linear_algebra_database() -> LinearAlgebraDB:
     """Return the database of these rewrites."""
-    database = LinearAlgebraDB("linear_algebra")
-    for rewriter in REWRITERS:
-        tags = () if rewriter is reuse_decomposition_multiple_solves else (database.name, *_TAGS)
-        group = (extract_diag_lift_pass.name,) if rewriter in DIAGONALS else ()
-        database.register(rewriter.name, rewriter, *tags, *group, use_db_name_as_tag=False)
+    database = LinearAlgebraDB(_NAME)
+    for rewriter, tags in REWRITERS.items():
+        database.register(rewriter.name, rewriter, *tags, use_db_name_as_tag=False)
     # A diagonal of an einsum is one of its last product. In a graph without matrices it stays to be seen.
     database.register(
         inline_optimized_einsum.name, inline_optimized_einsum, "fast_run", "fast_compile", "specialize"

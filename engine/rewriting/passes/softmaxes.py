@@ -6,6 +6,7 @@ from engine import scalar
 from engine.graph import Apply, FunctionGraph, Variable
 from engine.inner.special import LogSoftmax, LogSumExp, Softmax
 from engine.rewriting.passes.exponentials import is_read_as_exponential
+from engine.rewriting.replacing import typed
 from engine.rewriting.rewriters import node_rewriter
 from engine.tensor import DimShuffle, Elemwise
 from engine.tensor.matching import operands_of, tensor_type_of
@@ -22,7 +23,7 @@ def local_log_softmax_from_logsumexp(fgraph: FunctionGraph, node: Apply) -> list
         return None
     x, total = operands
     axes = _axes_summed(fgraph, x, total)
-    return None if axes is None else _typed(node, LogSoftmax(axes).make_node(x))
+    return None if axes is None else typed(node, LogSoftmax(axes).make_node(x).outputs[0])
 
 
 def _axes_summed(fgraph: FunctionGraph, x: Variable, total: Variable) -> tuple[int, ...] | None:
@@ -54,8 +55,4 @@ def local_exp_log_softmax(fgraph: FunctionGraph, node: Apply) -> list[Variable] 
         return None
     if len(fgraph.clients[operands[0]]) != 1 or is_read_as_exponential(fgraph, node):
         return None
-    return _typed(node, Softmax(source.op.axis).make_node(*source.inputs))
-
-
-def _typed(node: Apply, new: Apply) -> list[Variable] | None:
-    return list(new.outputs) if node.outputs[0].type.is_super(new.outputs[0].type) else None
+    return typed(node, Softmax(source.op.axis).make_node(*source.inputs).outputs[0])
