@@ -146,6 +146,9 @@ class _Parts:
             )
 
 
+_NOTHING_GIVEN: Mapping[Variable, str] = {}
+
+
 class _Printer:
     """The state of one text: ids given, nodes printed and Ops with inner graphs."""
 
@@ -163,8 +166,6 @@ class _Printer:
         self.done: set[Apply] = set()
         self.inner: dict[Any, dict[Apply, None]] = {}
         """The Ops with inner graphs, in order, and the nodes that apply each."""
-        self.given: dict[Variable, str] = {}
-        """The texts behind the inputs of the inner graph that is printed."""
 
     def lines(self, inner_graphs: bool, inputs: bool) -> Iterator[str]:
         for variable in self.parts.inputs if inputs else ():
@@ -191,10 +192,10 @@ class _Printer:
             ids = ", ".join([self.id_of(node) for node in nodes])
             yield from ("", f"{op_text(op)} [id {ids}]" if ids else op_text(op))
             roles = roles_of(op)
-            self.given = {} if roles is None else self.given_to_step(roles, graph.inputs, list(nodes))
+            given = {} if roles is None else self.given_to_step(roles, graph.inputs, list(nodes))
             for number, output in enumerate(graph.outputs):
                 role = roles.inner_outputs[number] if roles and self.shown.op_info else ""
-                yield from self.tree(output, " ← ", "   ", role)
+                yield from self.tree(output, " ← ", "   ", role, given)
 
     def given_to_step(
         self, roles: ScanRoles, inputs: Sequence[Variable], nodes: Sequence[Apply]
@@ -211,8 +212,17 @@ class _Printer:
             texts[variable].insert(0, f"-> [id {identity}]" if identity else "")
         return {variable: " ".join(filter(None, words)) for variable, words in texts.items()}
 
-    def tree(self, root: Variable, first: str, following: str, role: str = "") -> Iterator[str]:
-        """Yield the lines of `root` (prefixed by `first`) and of its ancestors (by `following`)."""
+    def tree(
+        self,
+        root: Variable,
+        first: str,
+        following: str,
+        role: str = "",
+        given: Mapping[Variable, str] = _NOTHING_GIVEN,
+    ) -> Iterator[str]:
+        """Yield the lines of `root` (prefixed by `first`) and of its ancestors (by `following`); `given` are
+        the texts behind the inputs of an inner graph.
+        """
         sections = [(root, first, following, 1, role)]
         for variable, lead, indent, level, role in sections:
             if self.shown.depth == 0:
@@ -220,7 +230,7 @@ class _Printer:
             stack = [(variable, lead, indent, level, 0, role)]
             while stack:
                 variable, lead, indent, level, width, role = stack.pop()
-                yield lead + self.label(variable, role)
+                yield lead + self.label(variable, role, given)
                 node = variable.owner
                 if node is None or not node.inputs or level == self.shown.depth:
                     continue
@@ -234,7 +244,9 @@ class _Printer:
                     roles = roles_of(node.op) if self.shown.op_info else None
                     stack.extend(reversed(_branches(node, indent, level + 1, width + 1, roles)))
 
-    def label(self, variable: Variable, role: str = "") -> str:
+    def label(
+        self, variable: Variable, role: str = "", given: Mapping[Variable, str] = _NOTHING_GIVEN
+    ) -> str:
         node, shown = variable.owner, self.shown
         found = self.id_of(variable if node is None else node)
         parts = [_text_of(variable), f"[id {found}]" if found else ""]
@@ -250,7 +262,7 @@ class _Printer:
             parts.append(str(self.parts.order.get(node, "")))
             roles = roles_of(node.op) if shown.op_info and not role else None
             role = roles.outer_outputs[node.outputs.index(variable)] if roles else role
-        parts += [self.given.get(variable, ""), f"({role})" if role else ""]
+        parts += [given.get(variable, ""), f"({role})" if role else ""]
         return " ".join([part for part in parts if part])
 
     def id_of(self, item: Variable | Apply) -> str:
