@@ -3,6 +3,7 @@ the parts."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 
@@ -54,6 +55,12 @@ class LengthError(EngineError, AssertionError, ValueError):
 
     PyTensor's `specify_shape` raises AssertionError; numpy, of a shape that does not fit, ValueError.
     """
+
+    @staticmethod
+    def text(found: Sequence[int | None], due: Sequence[int | None]) -> str:
+        """Return which length of the shape `found` is another one than is `due`, where that is not None."""
+        axis, length = next((at, n) for at, n in enumerate(due) if n not in (None, found[at]))
+        return f"dim {axis} of input has shape {found[axis]}, expected {length}. Got shape {found}, expected {due}."
 
 
 class Float64Error(EngineError, TypeError):

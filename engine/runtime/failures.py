@@ -99,10 +99,7 @@ def _specified(site: Site, registers: Registers) -> Description:
     found, due = (
         tuple(registers[int(dim)] if dim else None for dim in dims.split(",")) for dims in site.about
     )
-    axis, length = next((at, length) for at, length in enumerate(due) if length not in (None, found[at]))
-    return LengthError, (
-        f"dim {axis} of input has shape {found[axis]}, expected {length}. Got shape {found}, expected {due}."
-    )
+    return LengthError, LengthError.text(found, due)
 
 
 def _dot(site: Site, registers: Registers) -> Description:

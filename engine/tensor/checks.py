@@ -167,7 +167,7 @@ class SpecifyShape(CheckedValue):
         for axis, length in zip(self.axes, lengths, strict=True):
             due[axis] = int(length)
         if any(n not in (None, found) for n, found in zip(due, x.shape, strict=True)):
-            raise LengthError(f"SpecifyShape: Got shape {x.shape}, expected {tuple(due)}.")
+            raise LengthError(f"SpecifyShape: {LengthError.text(x.shape, tuple(due))}")
         output_storage[0][0] = x
 
     def vectorized(self, node: Apply, inputs: Sequence[Any]) -> Sequence[Any]:

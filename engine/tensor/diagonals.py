@@ -10,6 +10,7 @@ from engine.graph.apply import Apply
 from engine.graph.variables import Constant, Variable
 from engine.scalar.promotion import INTEGERS
 from engine.tensor.axes import numbers_of
+from engine.tensor.checks import specify_shape
 from engine.tensor.conversion import as_tensor_variable
 from engine.tensor.creation import alloc, arange, zeros
 from engine.tensor.elemwise import cast, dimshuffle
@@ -17,6 +18,7 @@ from engine.tensor.math import abs as absolute
 from engine.tensor.math import add, and_, eq, ge, le, maximum, minimum, mul, neg, sub, switch
 from engine.tensor.replaced_op import ReplacedOp
 from engine.tensor.shape import lengths_known, lengths_of, shape_i
+from engine.tensor.signs import is_non_negative
 from engine.tensor.type import check_dtype
 
 if TYPE_CHECKING:
@@ -26,6 +28,12 @@ if TYPE_CHECKING:
 def _offsets(rows: Any, columns: Any) -> Any:
     """Return a matrix whose elements say how far right of the main diagonal they are."""
     return sub(dimshuffle(arange(columns), ("x", 0)), dimshuffle(arange(rows), (0, "x")))
+
+
+def _counted(length: Any) -> Any:
+    """Return the numbers from 0 to `length` - 1; a negative length is refused when they are computed."""
+    numbers = arange(length)
+    return numbers if is_non_negative(length) else specify_shape(numbers, (length,))
 
 
 def _sizes(n: Any, m: Any) -> list[Any]:
@@ -60,7 +68,8 @@ def _offsets_in(m: Any) -> Any:
 class Eye(ReplacedOp):
     """A matrix of n rows and m columns with ones on the diagonal k places above the main one.
 
-    Its inputs are the integers n, m and k.
+    Its inputs are the integers n, m and k. A negative length is refused (LengthError, a ValueError) when it is
+    computed.
     """
 
     __props__ = ("dtype",)
@@ -70,7 +79,8 @@ class Eye(ReplacedOp):
 
     def replacement(self, *inputs: Any) -> Sequence[Any]:
         n, m, k = inputs
-        return [cast(eq(_offsets(n, m), k), self.dtype)]
+        offsets = sub(dimshuffle(_counted(m), ("x", 0)), dimshuffle(_counted(n), (0, "x")))
+        return [cast(eq(offsets, k), self.dtype)]
 
     def pullback(self, inputs: Sequence[Any], outputs: Sequence[Any], cotangents: Sequence[Any]) -> list[Any]:
         return [None] * 3

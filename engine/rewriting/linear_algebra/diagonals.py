@@ -61,12 +61,13 @@ def length_of_diagonal(matrices: Any, offset: int) -> Any:
 
 
 def _lengths(matrices: Any) -> list[Any]:
-    """Return the numbers of rows and columns, without a computation of values. No length is negative."""
+    """Return the numbers of rows and columns, without a computation of values: of an Eye those that are given,
+    which may be negative. Filling so many elements is refused, as the Eye is.
+    """
     made = node_by(matrices, Eye)
     if made is None or None not in tensor_type_of(matrices).shape:
         return [shape_i(matrices, axis) for axis in (-2, -1)]
-    rows, columns = made.inputs[:2]
-    return [maximum(rows, 0)] * 2 if rows is columns else [maximum(rows, 0), maximum(columns, 0)]
+    return made.inputs[:2]
 
 
 def _less(length: Any, cut: int) -> Any:

@@ -31,6 +31,28 @@ def test_triangles_are_numpys(dtype, mode, kernels_once):
         np.testing.assert_array_equal(one, other)
 
 
+@pytest.mark.parametrize("mode", ["FAST_RUN", "NUMPY"])
+@pytest.mark.parametrize(
+    "build",
+    [
+        lambda n: pt.eye(n),
+        lambda n: pt.eye(2, n),
+        lambda n: pt.eye(n, 2, 1),
+        lambda n: pt.diagonal(pt.eye(n)),
+        lambda n: pt.diagonal(pt.eye(n, 3)),
+        lambda n: pt.eye(n).sum(),
+        lambda n: pt.eye(n).shape[0],
+        lambda n: pt.eye(n) @ pt.ones((3, 2)),
+    ],
+)
+def test_no_length_of_a_unit_matrix_is_negative(build, mode, kernels_once):
+    n = pt.lscalar("n")
+    f = engine.function([n], build(n), mode=mode)
+    f(3)
+    with pytest.raises(ValueError, match=r"negative|expected -1"):
+        f(-1)
+
+
 def test_infinities_outside_of_a_triangle_become_zeros():
     x = pt.dmatrix("x")
     found = engine.function([x], pt.tril(x), mode="NUMPY")(np.array([[1.0, np.inf], [np.nan, 2.0]]))

@@ -42,7 +42,6 @@ EXPRESSIONS = [
     "pt.trace(T @ U, k, -2, -1)",
     "pt.diagonal(pt.eye(n, m, 1), k)",
     "pt.diagonal(pt.eye(n, m, -1, dtype='int32'), k, 1, 0)",
-    "pt.diagonal(pt.eye(-n, m), k)",
     "pt.diagonal(pt.diag(v, 1), k)",
     "pt.diagonal(pt.diag(v, -1), k)",
     "pt.diagonal(pt.alloc(s, n, m), k)",
