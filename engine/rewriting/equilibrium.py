@@ -263,6 +263,11 @@ class Affected(Feature):
                 for client, _ in fgraph.clients[output]
             ]
 
+    @register_feature_callback
+    def on_prune(self, fgraph: FunctionGraph, node: Apply, reason: str | None) -> None:
+        """Visit what `node` used: some rewrites are of what nothing else uses."""
+        self.nodes.update([v.owner for v in node.inputs if v.owner is not None])
+
     def take_new(self) -> list[Apply]:
         """Return the nodes imported since the last call, each after those it needs."""
         new, self.new = self.new, []

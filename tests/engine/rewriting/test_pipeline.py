@@ -219,6 +219,14 @@ def test_rewriting_what_was_rewritten_changes_little_and_ends(outputs):
     assert len(fgraph.apply_nodes) <= size
 
 
+def test_what_a_node_used_is_rewritten_when_that_node_is_gone():
+    logarithm = pt.log1p(INPUTS[0])
+    power = pt.exp(logarithm)
+    found = rewritten([pt.log(power) + power - 1, logarithm], DEFAULT_QUERY)
+    due = rewritten([logarithm + power - 1, logarithm], DEFAULT_QUERY)
+    assert found.freeze() == due.freeze()
+
+
 @quick
 @given(graphs(), st.sets(st.sampled_from(sorted(r.name for r in CANONICALIZE))))
 def test_any_choice_of_rewrites_leaves_a_sound_graph(outputs, chosen):
