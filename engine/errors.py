@@ -60,7 +60,8 @@ class LengthError(EngineError, AssertionError, ValueError):
     def text(found: Sequence[int | None], due: Sequence[int | None]) -> str:
         """Return which length of the shape `found` is another one than is `due`, where that is not None."""
         axis, length = next((at, n) for at, n in enumerate(due) if n not in (None, found[at]))
-        return f"dim {axis} of input has shape {found[axis]}, expected {length}. Got shape {found}, expected {due}."
+        what = f"dim {axis} of input has shape {found[axis]}, expected {length}"
+        return f"{what}. Got shape {found}, expected {due}."
 
 
 class Float64Error(EngineError, TypeError):

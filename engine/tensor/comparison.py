@@ -88,3 +88,8 @@ def isclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: boo
 def allclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bool = False) -> TensorVariable:
     """Return a 0-d bool: True if `isclose` is for all elements."""
     return all_over(isclose(a, b, rtol, atol, equal_nan))
+
+
+def values_eq_approx_always_true(a: object, b: object) -> bool:
+    """Return True: for values of which no comparison tells whether they are right, as draws."""
+    return True

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from engine.graph.apply import Apply
 from engine.graph.op import Op
 from engine.tensor.conversion import as_tensor_variable
+
+if TYPE_CHECKING:
+    from engine.tensor.variable import TensorVariable
 
 
 class DeepCopyOp(Op):
@@ -60,3 +63,11 @@ class CpuContiguous(Op):
 
 
 cpu_contiguous = CpuContiguous()
+
+
+def transfer(x: Any, target: str) -> TensorVariable:
+    """Return `x` as a tensor on the device `target`, which is "cpu". Raises ValueError for any other."""
+    if target != "cpu":
+        raise ValueError(f"Moving {x}: Can't transfer to target {target}; tensors are on the cpu")
+    found: TensorVariable = as_tensor_variable(x)
+    return found

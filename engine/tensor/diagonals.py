@@ -68,8 +68,8 @@ def _offsets_in(m: Any) -> Any:
 class Eye(ReplacedOp):
     """A matrix of n rows and m columns with ones on the diagonal k places above the main one.
 
-    Its inputs are the integers n, m and k. A negative length is refused (LengthError, a ValueError) when it is
-    computed.
+    Its inputs are the integers n, m and k. A negative length is refused (LengthError, a ValueError) when it
+    is computed.
     """
 
     __props__ = ("dtype",)

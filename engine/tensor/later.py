@@ -21,7 +21,7 @@ _NAMES = {
     "engine.tensor.blockwise": "Blockwise vectorize",
     "engine.tensor.comparison": "equal not_equal less less_equal greater greater_equal bitwise_and "
     "bitwise_or bitwise_xor bitwise_not isfinite isinf isnan isposinf isneginf isclose allclose logical_and "
-    "logical_or logical_xor logical_not",
+    "logical_or logical_xor logical_not values_eq_approx_always_true",
     "engine.tensor.conditional": "ifelse",
     "engine.tensor.checks": "SpecifyShape specify_broadcastable specify_shape",
     "engine.tensor.common_shape": "broadcast_shape broadcast_shape_iter",
@@ -29,6 +29,7 @@ _NAMES = {
     "engine.tensor.constant_values": "NotScalarConstantError get_scalar_constant_value "
     "get_underlying_scalar_constant_value",
     "engine.tensor.contractions": "dense_dot tensordot vecdot matvec vecmat cross",
+    "engine.tensor.copying": "transfer",
     "engine.tensor.creation": "empty empty_like",
     "engine.tensor.diagonals": "Eye identity_like",
     "engine.tensor.elementary": "square sgn int_div log1pexp round_half_to_even tensor_copy "
@@ -53,6 +54,7 @@ _NAMES = {
     "flip roll unstack tile horizontal_stack vertical_stack stacklists "
     "slice_at_axis",
     "engine.tensor.shape": "make_vector shape_tuple",
+    "engine.tensor.slice_type": "NoneSliceConst make_slice slicetype",
     "engine.tensor.single_numbers": "ScalarFromTensor TensorFromScalar scalar_from_tensor tensor_from_scalar",
     "engine.tensor.searching": "SearchsortedOp searchsorted take take_along_axis nonzero_values compress "
     "ptp get_vector_length",
@@ -62,6 +64,11 @@ _NAMES = {
         for kind in (
             "scalars vectors matrices rows cols tensor3s tensor4s tensor5s tensor6s tensor7s"
         ).split()
+    ),
+    "engine.tensor.type_groups": " ".join(
+        f"{number}{rank}_types"
+        for number in ("int", "float", "complex")
+        for rank in ("", "_scalar", "_vector", "_matrix")
     ),
     "engine.tensor.math": "copysign hypot left_shift nextafter right_shift signbit",
     "engine.tensor.statistics": "diff max_and_argmax median cov bincount count_nonzero cumulative_sum "

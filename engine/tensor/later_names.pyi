@@ -67,6 +67,7 @@ from engine.tensor.comparison import logical_not as logical_not
 from engine.tensor.comparison import logical_or as logical_or
 from engine.tensor.comparison import logical_xor as logical_xor
 from engine.tensor.comparison import not_equal as not_equal
+from engine.tensor.comparison import values_eq_approx_always_true as values_eq_approx_always_true
 from engine.tensor.conditional import ifelse as ifelse
 from engine.tensor.constant_values import NotScalarConstantError as NotScalarConstantError
 from engine.tensor.constant_values import get_scalar_constant_value as get_scalar_constant_value
@@ -86,6 +87,7 @@ from engine.tensor.contractions import tensordot as tensordot
 from engine.tensor.contractions import vecdot as vecdot
 from engine.tensor.contractions import vecmat as vecmat
 from engine.tensor.conversion import as_tensor as as_tensor
+from engine.tensor.copying import transfer as transfer
 from engine.tensor.creation import empty as empty
 from engine.tensor.creation import empty_like as empty_like
 from engine.tensor.diagonals import Eye as Eye
@@ -273,6 +275,9 @@ from engine.tensor.single_numbers import ScalarFromTensor as ScalarFromTensor
 from engine.tensor.single_numbers import TensorFromScalar as TensorFromScalar
 from engine.tensor.single_numbers import scalar_from_tensor as scalar_from_tensor
 from engine.tensor.single_numbers import tensor_from_scalar as tensor_from_scalar
+from engine.tensor.slice_type import NoneSliceConst as NoneSliceConst
+from engine.tensor.slice_type import make_slice as make_slice
+from engine.tensor.slice_type import slicetype as slicetype
 from engine.tensor.statistics import bincount as bincount
 from engine.tensor.statistics import count_nonzero as count_nonzero
 from engine.tensor.statistics import cov as cov
@@ -281,3 +286,15 @@ from engine.tensor.statistics import cumulative_sum as cumulative_sum
 from engine.tensor.statistics import diff as diff
 from engine.tensor.statistics import max_and_argmax as max_and_argmax
 from engine.tensor.statistics import median as median
+from engine.tensor.type_groups import complex_matrix_types as complex_matrix_types
+from engine.tensor.type_groups import complex_scalar_types as complex_scalar_types
+from engine.tensor.type_groups import complex_types as complex_types
+from engine.tensor.type_groups import complex_vector_types as complex_vector_types
+from engine.tensor.type_groups import float_matrix_types as float_matrix_types
+from engine.tensor.type_groups import float_scalar_types as float_scalar_types
+from engine.tensor.type_groups import float_types as float_types
+from engine.tensor.type_groups import float_vector_types as float_vector_types
+from engine.tensor.type_groups import int_matrix_types as int_matrix_types
+from engine.tensor.type_groups import int_scalar_types as int_scalar_types
+from engine.tensor.type_groups import int_types as int_types
+from engine.tensor.type_groups import int_vector_types as int_vector_types

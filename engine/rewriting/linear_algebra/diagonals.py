@@ -61,8 +61,8 @@ def length_of_diagonal(matrices: Any, offset: int) -> Any:
 
 
 def _lengths(matrices: Any) -> list[Any]:
-    """Return the numbers of rows and columns, without a computation of values: of an Eye those that are given,
-    which may be negative. Filling so many elements is refused, as the Eye is.
+    """Return the numbers of rows and columns, without a computation of values: of an Eye those that are
+    given, which may be negative. Filling so many elements is refused, as the Eye is.
     """
     made = node_by(matrices, Eye)
     if made is None or None not in tensor_type_of(matrices).shape:

@@ -21,3 +21,7 @@ def test_a_float_is_tested_and_no_integer_is(test, op, due):
     for found, value in zip(f(GIVEN, whole), (GIVEN, whole, whole), strict=True):
         np.testing.assert_array_equal(found, due(value), strict=True)
     assert [found.shape for found in f(GIVEN, whole[:, :0])[1:]] == [(2, 0), (2, 0)]
+
+
+def test_a_comparison_may_take_any_two_values_for_equal():
+    assert pt.values_eq_approx_always_true(1.0, 2.0) is True

@@ -54,3 +54,10 @@ def test_a_copy_in_c_order_has_gradients_and_batches():
     found = vectorize_graph(cpu_contiguous(x), {x: batch})
     assert isinstance(found.owner.op, CpuContiguous)
     np.testing.assert_array_equal(found.eval({batch: value}), value)
+
+
+def test_tensors_are_on_the_cpu():
+    x = pt.dvector("x")
+    assert pt.transfer(x, "cpu") is x
+    with pytest.raises(ValueError, match="Can't transfer to target gpu"):
+        pt.transfer(x, "gpu")
