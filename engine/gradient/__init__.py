@@ -20,9 +20,11 @@ if TYPE_CHECKING:
         grad_undefined,
     )
     from engine.tensor.gradient_control import (
+        DisconnectedGrad,
         GradClip,
         GradScale,
         UndefinedGrad,
+        ZeroGrad,
         disconnected_grad,
         grad_clip,
         grad_scale,
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
     )
 
 __all__ = [
+    "DisconnectedGrad",
     "DisconnectedInputError",
     "DisconnectedType",
     "GradClip",
@@ -40,6 +43,7 @@ __all__ = [
     "NullTypeGradError",
     "Rop",
     "UndefinedGrad",
+    "ZeroGrad",
     "connections",
     "disconnected_grad",
     "disconnected_type",
@@ -70,7 +74,8 @@ _NAMES = {
     "engine.gradient.jacobians": "hessian hessian_vector_product jacobian",
     "engine.gradient.subgraphs": "subgraph_grad",
     "engine.tensor.gradient_control": (
-        "GradClip GradScale UndefinedGrad disconnected_grad grad_clip grad_scale undefined_grad zero_grad"
+        "DisconnectedGrad GradClip GradScale UndefinedGrad ZeroGrad disconnected_grad grad_clip grad_scale "
+        "undefined_grad zero_grad"
     ),
 }
 _LATER = {name: module for module, names in _NAMES.items() for name in names.split()}

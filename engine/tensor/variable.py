@@ -333,6 +333,14 @@ class TensorVariable(Variable):
         """The imaginary parts of the elements: zeros unless it is complex."""
         return operations.imag(self)
 
+    def transfer(self, target: str) -> TensorVariable:
+        """Return this tensor on the device `target`, which is "cpu". Raises ValueError for any other."""
+        return operations.transfer(self, target)
+
+    def get_underlying_scalar_constant(self) -> Any:
+        """Return the number that this tensor is known to be. Raises NotScalarConstantError if it is unknown."""
+        return operations.get_underlying_scalar_constant_value(self)
+
     def zeros_like(self, dtype: str | None = None) -> TensorVariable:
         """Return zeros in the shape of this tensor."""
         return operations.zeros_like(self, dtype)

@@ -52,6 +52,12 @@ def test_what_is_not_known_is_refused(variable):
     assert pt.get_underlying_scalar_constant_value(variable, raise_not_constant=False) is variable
 
 
+def test_a_tensor_tells_the_number_that_it_is():
+    assert pt.second(X, 3.0).get_underlying_scalar_constant() == 3
+    with pytest.raises(pt.NotScalarConstantError, match="not known to be one number"):
+        X.get_underlying_scalar_constant()
+
+
 def test_nodes_are_looked_through_on_request():
     total = TWO + 1
     find = pt.get_underlying_scalar_constant_value

@@ -58,6 +58,6 @@ def test_a_copy_in_c_order_has_gradients_and_batches():
 
 def test_tensors_are_on_the_cpu():
     x = pt.dvector("x")
-    assert pt.transfer(x, "cpu") is x
+    assert pt.transfer(x, "cpu") is x.transfer("cpu") is x
     with pytest.raises(ValueError, match="Can't transfer to target gpu"):
-        pt.transfer(x, "gpu")
+        x.transfer("gpu")
