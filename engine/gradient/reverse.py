@@ -140,6 +140,12 @@ def _of_numbers(cost: Any, targets: Sequence[Any], *options: Any) -> list[Any]:
     on_tensors, *wrt = _on_tensors([cost, *targets])
     given = {"consider_constant": constants, "disconnected_inputs": disconnected}
     found = grad(on_tensors, wrt, return_disconnected=returned, **given)
+    # A tensor that is a whole number changes in steps with that number, though as tensors they are one.
+    steps = [
+        w is on_tensors and t is not cost and t.type.dtype in DISCRETE
+        for w, t in zip(wrt, targets, strict=True)
+    ]
+    found = [zeros_like(g) if is_step else g for g, is_step in zip(found, steps, strict=True)]
     return _as_numbers(found, targets)
 
 
@@ -324,6 +330,7 @@ def _accumulate(
     that the form skips.
     """
     needed = _needed(nodes, targets)
+    _refuse_draws(nodes, needed.difference(known), [v for v, g in cotangents.items() if g is not None])
     asked, present = {*targets, *known, *constants}, set(nodes)
     for node in reversed(nodes):
         form = stable_form(node)
@@ -333,6 +340,24 @@ def _accumulate(
         else:
             wanted = [leaf for leaf in leaves if leaf in needed and leaf not in known]
             _accumulate_form(form, leaves, wanted, node.outputs[0], cotangents)
+
+
+def _refuse_draws(nodes: Sequence[Apply], needed: Collection[Variable], roots: Collection[Variable]) -> None:
+    """Raise NullGradientError if `roots` depend on draws of whole numbers by parameters that are `needed`.
+
+    Such draws change in steps: a gradient of 0 tells nothing of how often they do.
+    """
+    for node in nodes:
+        if not node.op.is_draw or not any(variable in needed for variable in node.inputs):
+            continue
+        for output in node.outputs:
+            is_discrete = isinstance(output.type, TensorType) and output.type.dtype in DISCRETE
+            if is_discrete and _is_connected(output, nodes, roots):
+                raise NullGradientError(
+                    f"Taking a gradient through {node.op}: draws of whole numbers have none by their "
+                    "parameters; name those that are constants with disconnected_grad",
+                    node.op,
+                )
 
 
 def _accumulate_node(

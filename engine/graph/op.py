@@ -38,6 +38,8 @@ class Op(ByProps):
     """True for an Op of the engine whose pullback is right for complex numbers, too."""
     holds_code: ClassVar[bool] = False
     """True for an Op of the engine that runs a user's code."""
+    is_draw: ClassVar[bool] = False
+    """True for an Op of which a gradient by a parameter is refused, also if its results are whole numbers."""
     varies: ClassVar[bool] = False
     """True for an Op of the engine whose `perform` may give another result each time."""
 

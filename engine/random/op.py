@@ -37,6 +37,8 @@ from engine.tensor.type import check_dtype, tensor_type
 class RNGConsumerOp(Op):
     """An Op that draws from generators."""
 
+    is_draw = True
+
     def update(self, node: Apply) -> dict[Variable, Variable]:
         """Return the generator in its next state for each that `node` draws from."""
         raise NotImplementedError(f"{type(self).__name__} must implement update()")

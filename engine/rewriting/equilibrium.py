@@ -265,7 +265,8 @@ class Affected(Feature):
 
     @register_feature_callback
     def on_prune(self, fgraph: FunctionGraph, node: Apply, reason: str | None) -> None:
-        """Visit what `node` used: some rewrites are of what nothing else uses."""
+        """Visit what `node` used, and not itself: some rewrites are of what nothing else uses."""
+        self.nodes.discard(node)
         self.nodes.update([v.owner for v in node.inputs if v.owner is not None])
 
     def take_new(self) -> list[Apply]:

@@ -313,6 +313,35 @@ def test_numbers_have_no_derivative_by_parameters():
         engine.grad(draws * y, x)
 
 
+@pytest.mark.parametrize(
+    "cost",
+    [
+        lambda p: p * random.poisson(p),
+        lambda p: pt.switch(random.bernoulli(p), p, 2 * p),
+        lambda p: engine.scan(
+            lambda p: p + random.poisson(p), non_sequences=p, n_steps=3, return_updates=False
+        ).sum(),
+    ],
+)
+def test_a_gradient_by_a_parameter_of_draws_of_whole_numbers_is_refused(cost):
+    p = pt.dscalar("p")
+    with pytest.raises(NullGradientError, match="draws of whole numbers have none by their parameters"):
+        engine.grad(cost(p), p)
+
+
+@pytest.mark.parametrize(
+    ("cost", "slope"),
+    [
+        (lambda p: p * engine.gradient.disconnected_grad(random.poisson(p * 0)), 0),
+        (lambda p: p * random.poisson(0.0), 0),
+        (lambda p: pt.stack([p, 3 * p])[random.bernoulli(p * 0 + 1)], 3),
+    ],
+)
+def test_draws_that_no_parameter_asked_for_changes_are_constants(cost, slope):
+    p = pt.dscalar("p")
+    assert engine.function([p], engine.grad(cost(p), p))(2.0) == slope
+
+
 # Draws of one's own, and ways to name a draw
 
 

@@ -149,3 +149,10 @@ def test_what_no_number_can_compute_stays_a_tensor_in_a_gradient_of_numbers() ->
     gradient = engine.grad(cost, x)
     assert gradient.type == x.type
     assert engine.function([x, v], gradient)(3.0, [1.0, 2.0]) == 18
+
+
+@pytest.mark.parametrize(("dtype", "slope"), [("int64", 0.0), ("float64", 1.0)])
+def test_a_tensor_changes_with_the_number_that_it_is_if_that_is_no_whole_one(dtype, slope):
+    number = engine.scalar.get_scalar_type(dtype)("number")
+    found = engine.grad(pt.tensor_from_scalar(number), number)
+    assert engine.function([number], found, on_unused_input="ignore")(3) == slope

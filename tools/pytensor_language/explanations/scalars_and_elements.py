@@ -60,7 +60,6 @@ EXPLAINED: tuple[ExplainedDifference, ...] = (
     difference("tests/tensor/*", "(<class 'DeprecationWarning'>,)", _SILENT),
     difference("tests/tensor/test_basic.py::test_*ScalarFromTensor*", "", _NUMBERS),
     difference("tests/tensor/test_basic.py::TestInferShape::test_*Scalar*", "", _NUMBERS),
-    difference("tests/tensor/test_basic.py::test_TensorFromScalar", "", _NUMBERS),
     difference("tests/tensor/test_subtensor.py::test_vectorize_adv*", "False == True", _BATCHED),
     difference("tests/tensor/test_blockwise.py::test_cop_with_params", "Blockwise", _BATCHED),
     difference("tests/tensor/test_shape.py::TestVectorize::*", "equal_computations", _BATCHED),
