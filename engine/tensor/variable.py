@@ -338,7 +338,7 @@ class TensorVariable(Variable):
         return operations.transfer(self, target)
 
     def get_underlying_scalar_constant(self) -> Any:
-        """Return the number that this tensor is known to be. Raises NotScalarConstantError if there is none."""
+        """Return the number that this tensor is known to be. Raises NotScalarConstantError if none."""
         return operations.get_underlying_scalar_constant_value(self)
 
     def zeros_like(self, dtype: str | None = None) -> TensorVariable:

@@ -91,6 +91,7 @@ def test_a_related_model_reuses_kernels(shared_cache: str) -> None:
     assert hits >= 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("part", SHOWN)
 def test_the_demo_ends_well_and_shows_its_tables(part: str, tmp_path: Path) -> None:
     done = run("demo.py", "--dir", str(tmp_path / "cache"), part=part)

@@ -98,6 +98,7 @@ print(json.dumps(found))
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["kernel", "entry"])
 def test_what_was_registered_is_compiled_as_it_is_now(kind: str, tmp_path: Path) -> None:
     (tmp_path / "ops.py").write_text(OPS)

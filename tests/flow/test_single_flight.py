@@ -160,6 +160,7 @@ def test_a_killed_leader_is_replaced_by_one_of_those_who_wait(fleet: Fleet, shar
     assert list(fleet.builds().values()) == [2]
 
 
+@pytest.mark.slow
 def test_a_leader_killed_on_another_host_is_replaced_when_its_lease_stands_still(fleet: Fleet) -> None:
     leader = fleet.start("a", local="local-n1", shared="shared", host="n1", seconds=60)
     assert leader.stdout is not None
@@ -203,6 +204,7 @@ def obstruct(directory: Path) -> None:
     directory.write_text("a file in the way")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("where", ["local/v1/locks", "shared/v1/l", "local", "shared"])
 def test_where_nothing_can_be_claimed_everybody_builds_and_nobody_waits(fleet: Fleet, where: str) -> None:
     obstruct(fleet.directory / where)

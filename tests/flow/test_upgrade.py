@@ -59,6 +59,7 @@ def run(
 EDIT = "open('engine/tensor/math.py', 'a').write('# another release\\n')"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("edit", "when"), [(f"import engine.tensor.math; {EDIT}", "first"), (EDIT, "imported")]
 )

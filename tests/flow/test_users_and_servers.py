@@ -209,6 +209,7 @@ def test_two_users_share_what_one_compiled_where_the_other_trusts_him(site: Site
     assert site.compile(CAROL, "signed") == refused, "she trusts nobody"
 
 
+@pytest.mark.slow
 def test_a_revocation_reaches_the_machines_of_other_users(
     site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:

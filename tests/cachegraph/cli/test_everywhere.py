@@ -141,6 +141,7 @@ def said(done: subprocess.CompletedProcess[bytes]) -> bytes:
     return text
 
 
+@pytest.mark.slow
 @every_command
 def test_on_a_terminal_no_line_is_longer_than_it(words: str, place: Path) -> None:
     for option in ([], ["--help"]):
@@ -153,6 +154,7 @@ def test_on_a_terminal_no_line_is_longer_than_it(words: str, place: Path) -> Non
         assert [line for line in lines if cell_len(line) > 80] == []
 
 
+@pytest.mark.slow
 @every_command
 def test_in_ascii_nothing_else_is_printed_and_no_colours(words: str, place: Path) -> None:
     own = {"LC_ALL": "C", "LANG": "C", "PYTHONIOENCODING": "ascii"}

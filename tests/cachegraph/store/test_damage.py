@@ -229,6 +229,7 @@ def test_truncation_at_every_class_of_offset(
             store.is_never_wrong_and_heals()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("byte", [0x00, 0xFF])
 def test_pages_that_hold_one_byte_only(
     byte: int, sound: dict[str, Path], damaged: Callable[[str], Damaged]
@@ -361,6 +362,7 @@ def test_an_index_that_forgets_its_log_under_a_process_that_reads_it_is_replaced
     assert all(isinstance(LocalStore(store.directory).get(KEYS[name]), Hit) for name in unwritten)
 
 
+@pytest.mark.slow
 def test_no_byte_of_the_header_stops_the_writes_of_others_while_a_process_reads_the_index(
     damaged: Callable[[str], Damaged], start_python: Callable[..., subprocess.Popen[str]]
 ) -> None:

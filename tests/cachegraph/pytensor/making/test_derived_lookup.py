@@ -70,6 +70,7 @@ def test_a_second_process_finds_all_of_them_and_the_function_that_is_made_of_the
     assert second["bits"] == first["bits"]
 
 
+@pytest.mark.slow
 @of_engine
 def test_of_processes_that_start_at_once_one_derives_each_graph() -> None:
     found = [printed(each) for each in [process("eight_schools") for _ in range(3)]]
@@ -85,6 +86,7 @@ PLACES = (
 """While it derives, when it has packed, and within the transaction that stores."""
 
 
+@pytest.mark.slow
 @of_engine
 @pytest.mark.parametrize("place", PLACES)
 def test_a_process_that_is_killed_leaves_right_numbers_to_the_next(

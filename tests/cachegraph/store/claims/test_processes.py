@@ -112,6 +112,7 @@ def test_the_end_of_a_warm_process_counts_its_uses_without_heavy_imports(
     store.close()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("round", range(3))
 def test_eight_processes_open_one_fresh_directory_at_once(
     round: int, start_python: Start, cache_directory: Path, key: Key

@@ -83,6 +83,7 @@ def way(server: Server, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Drip,
         yield drip, f"{server.url.replace(f':{target}/', f':{port}/')}?timeout={LIMIT}"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("verb", VERBS)
 def test_no_answer_that_drips_is_waited_for_longer_than_the_limit(way: tuple[Drip, str], verb: str) -> None:
     drip, url = way

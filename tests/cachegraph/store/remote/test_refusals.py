@@ -102,6 +102,7 @@ def test_a_redis_that_is_full_is_read(tmp_path: Path) -> None:
         assert isinstance(reader.lookup(KEYS[0]), Hit)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("status", "is_refusal"), [(403, True), (507, True), (503, False), (500, False)])
 def test_a_status_tells_a_refusal_of_s3_from_a_failure(
     status: int, is_refusal: bool, monkeypatch: pytest.MonkeyPatch

@@ -86,6 +86,7 @@ def test_a_record_under_the_name_of_another_key_is_refused_and_an_older_one_of_i
     assert found.payload == b"older"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["signer", "writer", "release", "entry"])
 def test_what_is_revoked_is_refused_and_leaves_the_copies(
     server: Server, open_remote: OpenRemote, users: Users, key: Key, kind: str, tmp_path: Path
@@ -150,6 +151,7 @@ def test_while_a_list_is_damaged_or_of_another_its_signer_is_not_believed(
     assert isinstance(users.get(files, key("a")), Hit)
 
 
+@pytest.mark.slow
 def test_a_server_that_is_stopped_while_its_lists_are_read_is_a_miss(
     server: Server, users: Users, key: Key, open_remote: OpenRemote, monkeypatch: pytest.MonkeyPatch
 ) -> None:

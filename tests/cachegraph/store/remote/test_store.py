@@ -47,6 +47,7 @@ def remote(open_remote: OpenRemote) -> RemoteStore:
     return RemoteStore(open_remote(), Trust.on_servers("private"))
 
 
+@pytest.mark.slow
 def test_any_sequence_of_verbs_behaves_like_a_dict(open_remote: OpenRemote) -> None:
     class RemoteAgainstDict(StoreAgainstDict):
         remembers_deletions = False
@@ -223,6 +224,7 @@ def test_a_hit_is_copied_without_asking_the_server_a_second_time(
     assert isinstance(alone, Hit)
 
 
+@pytest.mark.slow
 def test_uses_are_reported_once_a_node_and_shown_by_stats(
     server: Server, key: Key, tmp_path: Path, open_remote: Callable[..., RemoteFiles]
 ) -> None:
