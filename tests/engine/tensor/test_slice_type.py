@@ -59,3 +59,10 @@ def test_a_bound_is_a_whole_number():
         MakeSlice()(pt.dscalar("x"))
     with pytest.raises(TypeError, match="where a slice is due"):
         slicetype.make_constant(1)
+
+
+def test_a_slice_is_made_of_its_bounds_by_pytensors_name():
+    x, stop = pt.dvector("x"), pt.lscalar("stop")
+    f = function([x, stop], Cut()(x, pt.make_slice(1, stop, 2)))
+    np.testing.assert_array_equal(f(np.arange(6.0), 4), [1.0, 3.0])
+    assert pt.make_slice(slice(None)).type == pt.slicetype
