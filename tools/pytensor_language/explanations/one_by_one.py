@@ -9,6 +9,9 @@ _CHAIN = "a sum of three terms is a chain of sums of two, so that a pattern sees
 _REDUCTION = "a reduction holds its axes as numbers, and its class is its operation (Sum, Max)"
 _RULE = "an operation of the engine has a rule for dtypes and no preference"
 REASONS = {
+    "tensor/rewriting/test_basic.py::TestLocalUselessSwitch::test_broadcasting_different_dtype": (
+        "the lengths in `x.shape` are read from it, so that it can be replaced"
+    ),
     "compile/test_maker.py::TestFunction::test_update_err_broadcast": "a matrix of one element is a matrix",
     "graph/rewriting/test_basic.py::*test_low_use_ratio": "a limit of uses is one for all rewrites together",
     "graph/rewriting/test_unify.py::test_reify_op_pattern_to_op": _REDUCTION,
