@@ -29,7 +29,7 @@ from engine.tensor.conversion import as_tensor_variable, is_foreign, number
 from engine.tensor.creation import zeros_like
 from engine.tensor.elemwise import as_gradient
 from engine.tensor.math import add
-from engine.tensor.numbers import numbers_of
+from engine.tensor.numbers import as_numbers
 from engine.tensor.single_numbers import TensorsOfNumbers, tensor_from_scalar
 from engine.tensor.type import TensorType
 from engine.tensor.variable import TensorVariable
@@ -162,7 +162,7 @@ def _on_tensors(variables: Sequence[Any]) -> list[Any]:
 def _as_numbers(gradients: Sequence[Any], targets: Sequence[Any]) -> list[Any]:
     """Return `gradients`, as numbers where the target is one."""
     places = [k for k, target in enumerate(targets) if isinstance(target.type, ScalarType)]
-    numbers = dict(zip(places, numbers_of([gradients[k] for k in places]), strict=True))
+    numbers = dict(zip(places, as_numbers([gradients[k] for k in places]), strict=True))
     return [numbers.get(k, gradient) for k, gradient in enumerate(gradients)]
 
 

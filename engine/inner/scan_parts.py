@@ -90,11 +90,7 @@ class ScanParts:
         groups = list(_groups(self.info))
         names = _Positions._fields
         return {
-            f"{to}_from_{source}": {
-                position: _told(to, getattr(group, to))
-                for group in groups
-                for position in getattr(group, source)
-            }
+            f"{to}_from_{source}": _mapping(groups, source, to)
             for source in names
             for to in names
             if to != source

@@ -8,7 +8,6 @@ multiplied in another order rounds in another place, and a**x * a**-x becomes 1,
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import reduce
 from typing import Any
 
 from engine import scalar
@@ -16,7 +15,7 @@ from engine.gradient.stable_products import are_of_one_shape
 from engine.gradient.written_forms import exponent_of, floats, negated
 from engine.graph import Apply, FunctionGraph, Variable
 from engine.rewriting.canonical_products import Fraction
-from engine.rewriting.elementwise_pattern import apply_scalar
+from engine.rewriting.elementwise_pattern import apply_scalar, folded
 from engine.rewriting.replacing import typed
 from engine.rewriting.rewriters import node_rewriter
 from engine.scalar.promotion import COMPILED_FLOATS
@@ -133,6 +132,5 @@ def _grouped(fraction: Fraction, read: Callable[[Variable], _Power | None]) -> l
 def _difference(above: list[Any], below: list[Any]) -> Any:
     """Return the sum of the exponents `above`, less those `below`."""
     if not above:
-        return apply_scalar(scalar.neg, reduce(lambda x, y: apply_scalar(scalar.add, x, y), below))
-    total = reduce(lambda x, y: apply_scalar(scalar.add, x, y), above)
-    return reduce(lambda x, y: apply_scalar(scalar.sub, x, y), below, total)
+        return apply_scalar(scalar.neg, folded(scalar.add, below))
+    return folded(scalar.sub, [folded(scalar.add, above), *below])

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from functools import reduce
 from typing import Any
 
 from engine import scalar
 from engine.graph import Apply, Constant, FunctionGraph, Variable
-from engine.rewriting.elementwise_pattern import apply_scalar
+from engine.rewriting.elementwise_pattern import apply_scalar, folded
 from engine.rewriting.passes.repeated_values import repeated_in
+from engine.rewriting.replacing import typed
 from engine.rewriting.rewriters import node_rewriter
 from engine.rewriting.walking import in2out
 from engine.scalar.promotion import COMPILED_FLOATS
@@ -39,7 +39,7 @@ def local_mul_canonizer(fgraph: FunctionGraph, node: Apply) -> list[Variable] | 
     if not fraction.has_plain_numbers():
         return None
     found = fraction.written()
-    return None if is_alike(found, output) or not output.type.is_super(found.type) else [found]
+    return None if is_alike(found, output) else typed(node, found)
 
 
 mul_canonizer = in2out(local_mul_canonizer, name="mul_canonizer")
@@ -94,7 +94,7 @@ class Fraction:
     def _product(self, value: float, factors: list[Variable]) -> Any:
         """Return the product, with its number first: the number 1 only if it is alone."""
         front = [] if value == 1 and factors else [number(value, self.dtype, self.ndim)]
-        return reduce(lambda x, y: apply_scalar(scalar.mul, x, y), [*front, *factors])
+        return folded(scalar.mul, [*front, *factors])
 
 
 def in_shape_of(found: Any, left_out: Iterable[Variable]) -> Any:

@@ -8,13 +8,12 @@ there is nothing to add, or overflow as a power.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import reduce
 from typing import Any
 
 from engine import scalar
 from engine.graph import Apply, FunctionGraph, Variable
 from engine.rewriting.canonical_signs import factors_of
-from engine.rewriting.elementwise_pattern import apply_scalar
+from engine.rewriting.elementwise_pattern import apply_scalar, folded
 from engine.rewriting.replacing import typed
 from engine.rewriting.rewriters import node_rewriter
 from engine.scalar.promotion import COMPILED_FLOATS
@@ -39,18 +38,15 @@ def local_sum_prod_of_mul_or_div(fgraph: FunctionGraph, node: Apply) -> list[Var
     rest = [v for v in operands if not any(v is other for other in front)]
     if not front or not rest or (quotient is not None and rest != [quotient[0]]):
         return None
-    inner = _product(rest)
-    factor = _product([dimshuffle(v, [a for a in range(v.type.ndim) if a not in op.axis]) for v in front])
+    inner = folded(scalar.mul, rest)
+    reordered = [dimshuffle(v, [a for a in range(v.type.ndim) if a not in op.axis]) for v in front]
+    factor = folded(scalar.mul, reordered)
     if isinstance(op, Prod):
         factor = apply_scalar(scalar.pow, factor, _number_of_elements(inner, op.axis))
     reduced = op.make_node(inner).outputs[0]
     if quotient is not None:
         return typed(node, apply_scalar(scalar.true_div, reduced, factor))
     return typed(node, apply_scalar(scalar.mul, factor, reduced))
-
-
-def _product(factors: Sequence[Any]) -> Any:
-    return reduce(lambda x, y: apply_scalar(scalar.mul, x, y), factors)
 
 
 def _number_of_elements(x: Any, axes: Sequence[int]) -> Any:

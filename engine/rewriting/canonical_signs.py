@@ -7,14 +7,14 @@ than a product, and `local_mul_one` makes one of a factor -1.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import reduce
 from typing import Any
 
 import numpy as np
 
 from engine import scalar
 from engine.graph import Apply, FunctionGraph, Variable
-from engine.rewriting.elementwise_pattern import apply_scalar
+from engine.rewriting.elementwise_pattern import folded
+from engine.rewriting.replacing import typed
 from engine.rewriting.rewriters import node_rewriter
 from engine.scalar.promotion import INEXACT
 from engine.tensor.conversion import as_tensor_variable
@@ -26,15 +26,15 @@ from engine.tensor.variable import TensorConstant
 @node_rewriter([elemwise(scalar.neg)])
 def local_neg_to_mul(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
     """-x -> -1 * x; -(x * c) -> x * -c for a constant c; -(x * y) -> -1 * x * y; -(-x) -> x."""
-    (x,), output = node.inputs, node.outputs[0]
+    (x,) = node.inputs
     dtype, negated = dtype_of(x), operands_of(x, scalar.neg)
     if negated is not None:
         found: Any = negated[0]
     elif dtype == "bool":
         return None
     else:
-        found = reduce(lambda a, b: apply_scalar(scalar.mul, a, b), _negative(factors_of(x), dtype))
-    return [found] if output.type.is_super(found.type) else None
+        found = folded(scalar.mul, _negative(factors_of(x), dtype))
+    return typed(node, found)
 
 
 def factors_of(x: Variable, steps: int = DEEPEST) -> list[Any]:

@@ -8,13 +8,12 @@ for they are NaN where they are infinite.
 from __future__ import annotations
 
 import math
-from functools import reduce
 from typing import Any
 
 from engine import scalar
 from engine.graph import Apply, FunctionGraph, Variable
 from engine.rewriting.canonical_products import in_shape_of, number_in
-from engine.rewriting.elementwise_pattern import apply_scalar
+from engine.rewriting.elementwise_pattern import apply_scalar, folded
 from engine.rewriting.replacing import typed
 from engine.rewriting.rewriters import node_rewriter
 from engine.rewriting.walking import in2out
@@ -70,8 +69,7 @@ class _Total:
             added = [number(self.number, self.dtype, self.ndim), *added]
         if not added:
             added, taken = [apply_scalar(scalar.neg, taken[0])], taken[1:]
-        found = reduce(lambda x, y: apply_scalar(scalar.add, x, y), added)
-        found = reduce(lambda x, y: apply_scalar(scalar.sub, x, y), taken, found)
+        found = folded(scalar.sub, [folded(scalar.add, added), *taken])
         return in_shape_of(found, self.left_out)
 
 

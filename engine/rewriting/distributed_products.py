@@ -7,14 +7,13 @@ divisor cancels, it does where it is 0, infinite or NaN too, as everywhere in th
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import reduce
 from typing import Any
 
 from engine import scalar
 from engine.gradient.written_forms import floats
 from engine.graph import Apply, FunctionGraph, Variable
 from engine.rewriting.canonical_products import Fraction
-from engine.rewriting.elementwise_pattern import apply_scalar
+from engine.rewriting.elementwise_pattern import apply_scalar, folded
 from engine.rewriting.replacing import typed
 from engine.rewriting.rewriters import node_rewriter
 from engine.scalar.promotion import COMPILED_FLOATS
@@ -79,7 +78,7 @@ def _multiplied(total: Variable, factors: Sequence[Variable]) -> Any:
         return apply_scalar(terms[0], *[_multiplied(term, factors) for term in terms[1]])
     fraction = _fraction_of(total)
     if not fraction.has_plain_numbers():
-        return reduce(lambda x, y: apply_scalar(scalar.mul, x, y), [total, *factors])
+        return folded(scalar.mul, [total, *factors])
     for factor in factors:
         fraction.multiply(factor, is_above=True)
     fraction.cancel()

@@ -7,10 +7,12 @@ scalar Op and a pattern for each argument. The arguments of `add` and `mul` matc
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import reduce
 from typing import Any, cast
 
 from engine import scalar
 from engine.graph import Apply, FunctionGraph, Variable
+from engine.rewriting.replacing import typed
 from engine.rewriting.rewriters import NodeRewriter, Tracked
 from engine.scalar import ScalarOp
 from engine.scalar.promotion import COMPILED_FLOATS
@@ -45,8 +47,7 @@ class ElementwisePattern(NodeRewriter):
         bindings = _match(self.pattern, output, dtype_of(output), {})
         if bindings is None:
             return None
-        result = _build(self.result, bindings)
-        return [result] if output.type.is_super(result.type) else None
+        return typed(node, _build(self.result, bindings))
 
 
 def _match(pattern: Pattern, variable: Variable, dtype: str, bindings: Bindings) -> Bindings | None:
@@ -91,6 +92,11 @@ def _build(pattern: Pattern, bindings: Bindings) -> Variable:
 def apply_scalar(op: ScalarOp, *inputs: Any) -> Variable:
     """Return `op` applied to tensors and numbers, element by element."""
     return elemwise(op).make_node(*inputs).outputs[0]
+
+
+def folded(op: ScalarOp, operands: Sequence[Any]) -> Any:
+    """Return `op` of the first two operands, of that and the third, and so on; of one operand, itself."""
+    return reduce(lambda x, y: apply_scalar(op, x, y), operands)
 
 
 def scalar_op_of(node: Apply) -> ScalarOp:

@@ -23,10 +23,7 @@ from engine.rewriting.linear_algebra.database import DrainSpecifyAssumptions
 from engine.rewriting.linear_algebra.shared_factors import scan_split_non_sequence_decomposition_and_solve
 from engine.rewriting.merge import MergeOptimizer
 from engine.rewriting.node_rewrites import canonical_forms
-from engine.rewriting.passes import (
-    repeated_values,
-    views_of_ones,
-)
+from engine.rewriting.passes import repeated_values, views_of_ones
 from engine.rewriting.passes.branches import LazyBranches
 from engine.rewriting.passes.fusion import FusionOptimizer, RecomputeForReductions
 from engine.rewriting.passes.inplace import INPLACE

@@ -250,7 +250,7 @@ def _along(axis: Any, a: Any, transform: Callable[[Any, Any], Any]) -> Any:
     own = [switch(eq(axis, place), length, 0) for place, length in enumerate(lengths)]
     found = transform(reshape(a, [reduce(mul, before), reduce(add, own), reduce(mul, behind)]), 1)
     length = shape_i(found, 1)
-    return reshape(found, [switch(eq(axis, place), length, own) for place, own in enumerate(lengths)])
+    return reshape(found, [switch(eq(axis, place), length, old) for place, old in enumerate(lengths)])
 
 
 def _shifted(x: Any, axes: Any, shift: Any) -> Any:

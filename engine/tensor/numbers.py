@@ -16,7 +16,7 @@ from engine.tensor.single_numbers import TensorFromScalar, scalar_from_tensor
 from engine.tensor.type import is_data
 
 
-def numbers_of(tensors: Sequence[Any], given: Mapping[Variable, Any] | None = None) -> list[Any]:
+def as_numbers(tensors: Sequence[Any], given: Mapping[Variable, Any] | None = None) -> list[Any]:
     """Return tensors of 0 dimensions as numbers: elementwise expressions as the same ones on numbers.
 
     Those of some tensors may be `given`.

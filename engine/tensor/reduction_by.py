@@ -34,8 +34,8 @@ class CAReduce(Reduction, metaclass=_OfReductions):
     """The reduction over `axis` by `scalar_op`, in the elements' own dtype.
 
     Applying it makes the node of a Sum, a Prod, a Max or a Min if that is what it is, and for bools of All or
-    Any. A sum or product has the dtypes given. Refuses (NotImplementedError) a scalar Op that is none of
-    these, and no bitwise operation.
+    Any. A sum or product has the dtypes given. Refuses (NotImplementedError) any other scalar Op
+    but the bitwise ones.
     """
 
     __props__: tuple[str, ...] = ("scalar_op", "axis", "dtype", "acc_dtype")

@@ -49,7 +49,7 @@ def is_positive(variable: Variable, strict: bool = True, steps: int = DEEPEST) -
 
 
 def is_non_negative(variable: Variable) -> bool:
-    """Return True if no element of `variable` is known to be below 0: `is_positive`, not strict."""
+    """Return True if it is known that no element of `variable` is below 0: `is_positive`, not strict."""
     return is_positive(variable, strict=False)
 
 

@@ -12,7 +12,7 @@ from engine.inner.composite import ScalarLoop
 from engine.pytensor.representation import Untranslatable, new_variable
 from engine.scalar.type import scalar_type
 from engine.tensor.elemwise import Elemwise
-from engine.tensor.numbers import numbers_of
+from engine.tensor.numbers import as_numbers
 
 Translate = Callable[[Any, Sequence[Any]], list[Any]]
 """translate(graph, inputs) -> the engine's tensors for the outputs of a graph of scalar Ops on `inputs`."""
@@ -38,4 +38,4 @@ def _as_scalars(inputs: Sequence[Any], scalars: dict[Any, Any], outputs: Sequenc
     for node in io_toposort(inputs, outputs):
         if not isinstance(node.op, Elemwise):
             raise Untranslatable(f"{node.op} in a ScalarLoop is not elementwise")
-    return numbers_of(outputs, scalars)
+    return as_numbers(outputs, scalars)

@@ -19,7 +19,7 @@ def local_dimshuffle_lift(fgraph: FunctionGraph, node: Apply) -> list[Variable] 
     op = node.op
     assert isinstance(op, DimShuffle)
     if _keeps_axes(op.new_order, tensor_type_of(node.inputs[0]).shape):
-        return [node.inputs[0]] if node.outputs[0].type.is_super(node.inputs[0].type) else None
+        return typed(node, node.inputs[0])
     result = dimshuffle(node.inputs[0], op.new_order)
     if result.owner is not None and result.owner.op == op and result.owner.inputs[0] is node.inputs[0]:
         return None

@@ -40,9 +40,7 @@ HOLDS_EXACTLY = {
 @node_rewriter([elemwise(scalar.identity), *CASTS], for_all_dtypes=True)
 def local_useless_cast(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
     """identity(x) -> x; cast(x) -> x, if x has that dtype."""
-    (x,) = node.inputs
-    output = node.outputs[0]
-    return [x] if output.type.is_super(x.type) else None
+    return typed(node, node.inputs[0])
 
 
 @node_rewriter(CASTS, for_all_dtypes=True)

@@ -13,6 +13,7 @@ from typing import Any
 from engine import scalar
 from engine.graph import Apply, FunctionGraph, Variable
 from engine.rewriting.elementwise_pattern import apply_scalar, scalar_op_of
+from engine.rewriting.replacing import typed
 from engine.rewriting.rewriters import node_rewriter
 from engine.scalar.op import ScalarOp
 from engine.scalar.promotion import DISCRETE, INTEGERS, integer_range
@@ -149,6 +150,4 @@ def _shaped(node: Apply, found: Any, others: Iterable[Variable]) -> list[Variabl
         # Lengths are not computed for the place of a number alone.
         result = alloc(result, len(written)) if written else apply_scalar(scalar.second, other, result)
     missing = tensor_type_of(output).ndim - tensor_type_of(result).ndim
-    if missing:
-        return None
-    return [result] if output.type.is_super(result.type) else None
+    return None if missing else typed(node, result)

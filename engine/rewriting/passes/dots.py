@@ -7,6 +7,7 @@ from typing import Any
 from engine import scalar
 from engine.graph import Apply, FunctionGraph, Variable
 from engine.rewriting.elementwise_pattern import apply_scalar
+from engine.rewriting.replacing import typed
 from engine.rewriting.rewriters import node_rewriter
 from engine.scalar.promotion import FLOATS
 from engine.tensor.blockwise import Blockwise
@@ -58,7 +59,7 @@ def _elementwise(node: Apply) -> list[Variable] | None:
     right = _of_length_1(y, first, x_is_matrix)
     dtype = dtype_of(output)
     result = apply_scalar(scalar.mul, cast(left, dtype), cast(right, dtype))
-    return [result] if output.type.is_super(result.type) else None
+    return typed(node, result)
 
 
 def sums_alike(x: Variable, y: Variable) -> bool:

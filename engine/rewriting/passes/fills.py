@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from engine import scalar
 from engine.graph import Apply, FunctionGraph, Variable
 from engine.rewriting.elementwise_pattern import apply_scalar
+from engine.rewriting.replacing import typed
 from engine.rewriting.rewriters import node_rewriter
 from engine.rewriting.walking import in2out
 from engine.tensor.checks import CheckAndRaise
@@ -86,7 +87,7 @@ def local_useless_fill(fgraph: FunctionGraph, node: Apply) -> list[Variable] | N
     output = node.outputs[0]
     if not broadcasts_alike(value, output) or elements_asked_for(fgraph, template):
         return None
-    return [value] if output.type.is_super(value.type) else None
+    return typed(node, value)
 
 
 @node_rewriter([_SECOND])
@@ -108,8 +109,7 @@ def local_fill_template(fgraph: FunctionGraph, node: Apply) -> list[Variable] | 
     result = value
     for candidate in elements or alike[:1]:
         result = apply_scalar(scalar.second, candidate, result)
-    is_whole = broadcasts_alike(result, node.outputs[0])
-    return [result] if is_whole and node.outputs[0].type.is_super(result.type) else None
+    return typed(node, result) if broadcasts_alike(result, node.outputs[0]) else None
 
 
 @node_rewriter([Elemwise])

@@ -44,7 +44,7 @@ def local_join_empty(fgraph: FunctionGraph, node: Apply) -> list[Variable] | Non
     result: Any = kept[0] if len(kept) == 1 else op.make_node(*kept).outputs[0]
     if not output.type.is_super(result.type):
         result = cast(specify_shape(result, tensor_type_of(output).shape), dtype_of(output))
-    return [result] if output.type.is_super(result.type) else None
+    return typed(node, result)
 
 
 def _adds_nothing(variable: Variable, axis: int) -> bool:

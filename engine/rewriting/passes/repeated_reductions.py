@@ -15,6 +15,7 @@ from engine import scalar
 from engine.graph import Apply, FunctionGraph, Variable
 from engine.rewriting.elementwise_pattern import apply_scalar
 from engine.rewriting.passes.repeated_values import has_length
+from engine.rewriting.replacing import typed
 from engine.rewriting.rewriters import node_rewriter
 from engine.scalar.promotion import FLOATS
 from engine.tensor import Alloc, Sum, cast, dimshuffle, quantifiers
@@ -53,7 +54,7 @@ def local_careduce_of_alloc(fgraph: FunctionGraph, node: Apply) -> list[Variable
         left = [axis for axis in kept if axis in own]
         order = [left.index(axis) if axis in own else "x" for axis in kept]
         found = alloc(dimshuffle(found, order), *[lengths[axis] for axis in kept])
-    return [found] if output.type.is_super(found.type) else None
+    return typed(node, found)
 
 
 def _is_counted_exactly(op: Reduction, x: Variable, output: Variable) -> bool:

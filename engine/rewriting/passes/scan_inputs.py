@@ -104,12 +104,14 @@ def fill_with_invariants(scan: OpenedScan) -> None:
     loop = scan.loop
     if loop.stop is not None:
         return
-    for output, inner in list(zip(scan.mapped, loop.mapped, strict=True)):
+    kept = []
+    for output, inner in zip(scan.mapped, loop.mapped, strict=True):
         row = scan.outside(inner) if output is not None and scan.is_used(output) else None
-        if output is not None and row is not None:
-            place = next(k for k, variable in enumerate(scan.mapped) if variable is output)
-            del scan.mapped[place], loop.mapped[place]
+        if output is None or row is None:
+            kept.append((output, inner))
+        else:
             scan.derived[output] = _filled(row, loop.n_steps)
+    scan.mapped, loop.mapped = [output for output, _ in kept], [inner for _, inner in kept]
 
 
 def _filled(row: Any, n_steps: Any) -> Derived:

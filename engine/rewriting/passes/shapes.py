@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator, Sequence
-from functools import reduce
 from inspect import signature
 from typing import Any
 
@@ -17,7 +16,7 @@ from engine.graph.represented import RepresentedType
 from engine.graph.user_ops import without_context
 from engine.inner.scan import Scan
 from engine.inner.special import LogSoftmax, Softmax
-from engine.rewriting.elementwise_pattern import apply_scalar
+from engine.rewriting.elementwise_pattern import apply_scalar, folded
 from engine.rewriting.rewriters import node_rewriter
 from engine.scalar import add, minimum, sub
 from engine.tensor import (
@@ -151,7 +150,7 @@ def _source(x: Variable, axis: int) -> Axis | Variable | None:
     if isinstance(op, Alloc):
         return inputs[1 + axis]
     if isinstance(op, Join):
-        return (inputs[0], axis) if axis != op.axis else _sum([shape_i(v, axis) for v in inputs])
+        return (inputs[0], axis) if axis != op.axis else folded(add, [shape_i(v, axis) for v in inputs])
     if isinstance(op, Subtensor):
         return _source_of_part(node, axis)
     if isinstance(op, Scan):
@@ -211,10 +210,6 @@ def _of_batch(length: Variable, core: Apply, node: Apply, count: int) -> Variabl
             memo[variable] = shape_i(batches[asked.inputs[0]], asked.op.i + count)
     (found,) = rebuild([length], memo)
     return None if any(variable in batches for variable in ancestors([found])) else found
-
-
-def _sum(lengths: list[Variable]) -> Variable:
-    return reduce(lambda total, length: apply_scalar(add, total, length), lengths)
 
 
 def _source_of_part(node: Apply, axis: int) -> Axis | Variable | None:

@@ -56,7 +56,7 @@ def local_read_of_write_same_indices(fgraph: FunctionGraph, node: Apply) -> list
             return typed(node, apply_scalar(scalar.add, part, y))
         if tensor_type_of(y).broadcastable != tensor_type_of(output).broadcastable:
             y = apply_scalar(scalar.second, node.op.make_node(x, *numbers).outputs[0], y)
-        return [y] if output.type.is_super(y.type) else None
+        return typed(node, y)
     if node.op.entries == (":b",) and before.op.entries in (("a:",), (INTEGER,)):
         stop, start = scalar_value(numbers[0]), scalar_value(changed[0])
         if stop is not None and start is not None and 0 <= stop <= start:

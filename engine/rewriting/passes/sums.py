@@ -13,7 +13,7 @@ from engine import scalar
 from engine.graph import Apply, FunctionGraph, Variable
 from engine.rewriting.elementwise_pattern import apply_scalar
 from engine.rewriting.passes.casts import HOLDS_EXACTLY
-from engine.rewriting.replacing import typed
+from engine.rewriting.replacing import typed, typed_alike
 from engine.rewriting.rewriters import node_rewriter
 from engine.scalar.promotion import FLOATS
 from engine.tensor import Sum, cast, dimshuffle
@@ -132,9 +132,7 @@ def local_sum_of_fill(fgraph: FunctionGraph, node: Apply) -> list[Variable] | No
         return None
     kept = [axis for axis in range(tensor_type_of(x).ndim) if axis not in op.axis]
     count = cast(size_over(x, op.axis), dtype_of(output))
-    result = apply_scalar(scalar.mul, count, dimshuffle(value, kept))
-    alike = tensor_type_of(result).broadcastable == tensor_type_of(output).broadcastable
-    return [result] if alike and output.type.is_super(result.type) else None
+    return typed_alike(node, apply_scalar(scalar.mul, count, dimshuffle(value, kept)))
 
 
 @node_rewriter([Max, Min])
