@@ -15,7 +15,7 @@ from engine.tensor.joining import stack
 from engine.tensor.math import mul
 from engine.tensor.rearranging import broadcast_to
 from engine.tensor.reduction import sum as sum_over
-from engine.tensor.shape import flatten, reshape, shape_i
+from engine.tensor.shape import flatten, lengths_along, reshape
 from engine.tensor.type import TensorType
 
 LARGEST_UNROLLED = 16
@@ -79,10 +79,8 @@ def _batch_of_rows(elements: Any, targets: Sequence[Any], options: tuple[Any, st
 
 def _shaped(rows: Any, expression: Any, target: Any) -> Any:
     """Return `rows`, one for each element of `expression`, with its axes."""
-    if expression.type.ndim == 1:
-        return rows
-    lengths = [shape_i(v, axis) for v in (expression, target) for axis in range(v.type.ndim)]
-    return reshape(rows, lengths)
+    # Also of a vector: rows that were counted do not fit one of another length.
+    return reshape(rows, [*lengths_along(expression), *lengths_along(target)])
 
 
 def hessian(

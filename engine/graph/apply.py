@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from engine.graph.variables import Constant, Variable
+from engine.graph.variables import Variable
 
 if TYPE_CHECKING:
     from engine.graph.op import Op
@@ -64,8 +65,8 @@ class Apply:
 
         The outputs keep their types if the new inputs have exactly the types of the old; otherwise the Op
         makes a node for the new types. With `strict`, refuse (TypeError) an input that may hold values
-        which the old one may not; without, the Op also makes a node where a constant, which its outputs'
-        types may depend on, is another.
+        which the old one may not; without, the Op makes a node for any other input, because the types of
+        outputs may depend on what is known of its value.
         """
         if len(inputs) != len(self.inputs):
             raise ValueError(
@@ -73,7 +74,7 @@ class Apply:
             )
         # Lists compare identical items without calling __eq__.
         have_types = [variable.type for variable in inputs] == [variable.type for variable in self.inputs]
-        if have_types and (strict or all(map(_stays, self.inputs, inputs))):
+        if have_types and (strict or all(map(operator.is_, self.inputs, inputs))):
             outputs = [output.type.make_variable(output.name) for output in self.outputs]
             return Apply(self.op, inputs, outputs)
         if strict:
@@ -96,8 +97,3 @@ class Apply:
         return f"{self.op}({', '.join(str(i) if i.owner is None else '...' for i in self.inputs)})"
 
     __repr__ = __str__
-
-
-def _stays(old: Variable, new: Variable) -> bool:
-    """Return True unless `old` is a constant and `new` is something else."""
-    return new is old or not isinstance(old, Constant)

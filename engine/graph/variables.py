@@ -157,9 +157,8 @@ class Constant(Variable):
 
 
 def note_uses(variables: Iterable[Variable]) -> None:
-    """Note that something was made of `variables` that may need no value of theirs: a gradient, a loop, a
-    shape of known lengths. A function may have what they are computed from as inputs, whether its graph needs
-    these or not."""
+    """Note that something was made of `variables` that may need no value of theirs: a gradient or a loop. A
+    function may have what they are computed from as inputs, whether its graph needs these or not."""
     waiting = list(variables)
     while waiting:
         variable = waiting.pop()

@@ -13,7 +13,7 @@ from engine.tensor.conversion import number
 from engine.tensor.creation import alloc
 from engine.tensor.elemwise import dimshuffle
 from engine.tensor.math import mul
-from engine.tensor.shape import reshape, shape_i
+from engine.tensor.shape import folded_shape_i, reshape
 
 
 class BatchLoop(Scan):
@@ -39,7 +39,7 @@ def batch_lengths(inputs: Sequence[Any], count: int) -> list[Any]:
     lengths = []
     for axis in range(count):
         along = [value for value in inputs if not value.type.broadcastable[axis]]
-        lengths.append(shape_i(along[0], axis) if along else number(1, "int64"))
+        lengths.append(folded_shape_i(along[0], axis) if along else number(1, "int64"))
     return lengths
 
 
@@ -85,4 +85,4 @@ def _part(loop: ScanBuilder, value: Any, batch: Sequence[Any], checked: bool) ->
 
 
 def _lengths(value: Any, first: int) -> list[Any]:
-    return [shape_i(value, axis) for axis in range(first, value.type.ndim)]
+    return [folded_shape_i(value, axis) for axis in range(first, value.type.ndim)]

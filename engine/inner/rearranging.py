@@ -13,6 +13,7 @@ from engine.inner.named_op import NamedOp
 from engine.tensor.axes import axis_of
 from engine.tensor.conversion import as_tensor_variable
 from engine.tensor.elemwise import dimshuffle
+from engine.tensor.known_lengths import known_length
 from engine.tensor.packing import divided
 from engine.tensor.rearranging import divided_axis, merged_axes, repeated
 from engine.tensor.shape import flatten, lengths_of, reshape
@@ -135,7 +136,7 @@ def _not_negative(doing: str, name: str, number: int) -> int:
 
 
 def _known(lengths: Sequence[Any]) -> Known:
-    known = [int(each.data) for each in lengths if isinstance(each, Constant)]
+    known = [length for each in lengths if (length := known_length(each)) is not None]
     return tuple(known) if len(known) == len(lengths) else None
 
 

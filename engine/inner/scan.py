@@ -25,6 +25,7 @@ from engine.inner.scan_parts import ScanParts
 from engine.scalar.promotion import INTEGERS
 from engine.tensor.conversion import as_tensor_variable
 from engine.tensor.elemwise import cast
+from engine.tensor.known_lengths import known_length
 from engine.tensor.type import TensorType, tensor_type
 
 
@@ -103,7 +104,7 @@ class Scan(Op, HasInnerGraph, ScanParts):
         outer = self.info.outer_inputs([as_tensor_variable(value) for value in inputs])
         inner = self.info.inner_inputs(self.inner_inputs)
         n_steps = self._as_steps(outer.n_steps)
-        steps = int(n_steps.data) if isinstance(n_steps, Constant) else None
+        steps = known_length(n_steps)
         for number, (sequence, row) in enumerate(zip(outer.sequences, inner.rows, strict=True)):
             self._check_rows(f"sequence {number}", sequence.type, row.type)
             known = sequence.type.shape[0]
@@ -134,8 +135,8 @@ class Scan(Op, HasInnerGraph, ScanParts):
                 f"Applying {self}: n_steps is {n_steps} of type {n_steps.type}; it must be an integer of "
                 "0 dimensions"
             )
-        if isinstance(n_steps, Constant) and n_steps.data < 0:
-            raise ValueError(f"Applying {self}: n_steps is {n_steps.data}; it must be 0 or more")
+        if (known_length(n_steps) or 0) < 0:
+            raise ValueError(f"Applying {self}: n_steps is {known_length(n_steps)}; it must be 0 or more")
         return cast(n_steps, "int64")
 
     def _check_rows(self, what: str, given: TensorType, row: TensorType) -> None:

@@ -14,8 +14,11 @@ from engine.graph.represented import RepresentedType
 from engine.graph.traversal import ancestors, io_toposort
 from engine.graph.variables import Constant, Variable
 from engine.inner.scan_info import OuterOutputs, ScanInfo, ScanLike
+from engine.scalar.promotion import INTEGERS
 from engine.tensor.creation import Alloc
 from engine.tensor.elemwise import DimShuffle, Elemwise
+from engine.tensor.known_lengths import known_length
+from engine.tensor.matching import tensor_type_of
 from engine.tensor.type import TensorType, is_data
 
 
@@ -224,6 +227,11 @@ def invariants(
     return found
 
 
+def _is_known(variable: Variable) -> bool:
+    type = tensor_type_of(variable)
+    return type.ndim == 0 and type.dtype in INTEGERS and known_length(variable) is not None
+
+
 def _is_best_outside(variable: Variable) -> bool:
     """Return True if computing `variable` before the loop saves time."""
     node = variable.owner
@@ -232,6 +240,8 @@ def _is_best_outside(variable: Variable) -> bool:
     if node is None:
         return True
     if isinstance(variable.type, RepresentedType):  # a Scan has tensors alone as inputs
+        return False
+    if _is_known(variable):
         return False
     if isinstance(node.op, Alloc | DimShuffle) or all(isinstance(v, Constant) for v in node.inputs):
         return False

@@ -8,6 +8,7 @@ from typing import Any
 from engine.graph.fgraph import FrozenFunctionGraph
 from engine.graph.variables import Constant
 from engine.inner.scan_info import InnerInputs, InnerOutputs, OuterInputs, OuterOutputs, ScanLike
+from engine.tensor.known_lengths import known_length
 from engine.tensor.math import sub
 from engine.tensor.shape import Shape_i, shape_i
 
@@ -40,10 +41,9 @@ class StepsDone:
 
     def use_up(self, sequence: Any) -> bool:
         """Return True if the graph says that there were as many steps as `sequence` has rows."""
-        number = self.number
-        if isinstance(number, Constant):
-            return bool(number.data == sequence.type.shape[0])
-        node = number.owner
+        known, node = known_length(self.number), self.number.owner
+        if known is not None:
+            return known == sequence.type.shape[0]
         return node is not None and node.op == Shape_i(0) and node.inputs[0] is sequence
 
     def read(self, inputs: InnerInputs[Any], results: InnerOutputs[Any]) -> Pairs:

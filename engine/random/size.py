@@ -13,6 +13,7 @@ from engine.graph.user_ops import needs_python
 from engine.graph.variables import Constant, Variable
 from engine.tensor.common_shape import broadcast_shape
 from engine.tensor.conversion import as_tensor_variable, constant, number
+from engine.tensor.known_lengths import known_length
 from engine.tensor.none_type import NoneConst, NoneTypeT
 from engine.tensor.rearranging import broadcast_to, shape_padleft
 from engine.tensor.shape import MakeVector, lengths_of, shape_i
@@ -45,8 +46,9 @@ def as_vector(lengths: Sequence[Any]) -> Any:
 
 def static_length(length: Variable) -> int | None:
     """Return the number that a 0-d integer is known to be, without functions of users; None if it is not."""
-    if isinstance(length, Constant):
-        return int(length.data)
+    known = known_length(length)
+    if known is not None:
+        return known
     if not all(isinstance(v, Constant) and not is_data(v) for v in graph_inputs([length])):
         return None
     if any(needs_python(node.op) for node in applys_between((), [length])):
@@ -79,12 +81,12 @@ def batch_lengths(
 
 
 def _common_length(lengths: Sequence[Any]) -> Any:
-    many = [v for v in dict.fromkeys(lengths) if not (isinstance(v, Constant) and int(v.data) == 1)]
-    known = {int(v.data) for v in many if isinstance(v, Constant)}
+    many = [v for v in dict.fromkeys(lengths) if known_length(v) != 1]
+    known = {length: v for v in many if (length := known_length(v)) is not None}
     if len(known) > 1:
         raise ValueError(f"Drawing: lengths {sorted(known)} of parameters cannot be broadcast to one")
     if len(many) < 2 or known:
-        return number(known.pop(), "int64") if known else (many or lengths)[0]
+        return [*known.values(), *many, *lengths][0]
     return broadcast_shape(*[(length,) for length in many], arrays_are_shapes=True)[0]
 
 

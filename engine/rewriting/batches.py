@@ -25,7 +25,7 @@ from engine.tensor.matching import DEEPEST, tensor_type_of
 from engine.tensor.math import mul
 from engine.tensor.products import Dot, dot
 from engine.tensor.reduction import sum as sum_over
-from engine.tensor.shape import expand_dims, reshape, shape_i
+from engine.tensor.shape import expand_dims, folded_shape_i, reshape
 from engine.tensor.signature import parsed
 
 
@@ -103,7 +103,7 @@ def local_blockwise_alloc(fgraph: FunctionGraph, node: Apply) -> Sequence[Variab
     numbers = [_number_in(length, tensor_type_of(value).shape[:count]) for length in lengths]
     if None in numbers:
         return None
-    found = alloc(value, [*(shape_i(value, axis) for axis in range(count)), *numbers])
+    found = alloc(value, [*(folded_shape_i(value, axis) for axis in range(count)), *numbers])
     return [as_typed(found, node.outputs[0])]
 
 
@@ -174,9 +174,9 @@ def _product_of_vectors(core: Apply, x: Any, y: Any) -> Any:
 
 def _rows_times(x: Any, y: Any, count: int) -> Any:
     """Return the products of the matrices of `x` with the matrix `y`: one product of their rows."""
-    lengths = [shape_i(x, axis) for axis in range(count + 1)]
-    rows = reshape(x, (reduce(mul, lengths), shape_i(x, count + 1)))
-    return reshape(dot(rows, y), (*lengths, shape_i(y, 1)))
+    lengths = [folded_shape_i(x, axis) for axis in range(count + 1)]
+    rows = reshape(x, (reduce(mul, lengths), folded_shape_i(x, count + 1)))
+    return reshape(dot(rows, y), (*lengths, folded_shape_i(y, 1)))
 
 
 def _with_lengths(found: Sequence[Any], op: Blockwise, inputs: Sequence[Any], count: int) -> list[Any]:
@@ -186,13 +186,13 @@ def _with_lengths(found: Sequence[Any], op: Blockwise, inputs: Sequence[Any], co
     for variable, axes in zip(inputs, signature.inputs, strict=True):
         first = variable.type.ndim - len(axes)
         for axis, name in enumerate(axes, first):
-            lengths.setdefault(name, shape_i(variable, axis))
+            lengths.setdefault(name, folded_shape_i(variable, axis))
     return [
         reshape(
             new,
             [
-                *(shape_i(new, axis) for axis in range(count)),
-                *(lengths.get(name, shape_i(new, axis)) for axis, name in enumerate(axes, count)),
+                *(folded_shape_i(new, axis) for axis in range(count)),
+                *(lengths.get(name, folded_shape_i(new, axis)) for axis, name in enumerate(axes, count)),
             ],
         )
         for new, axes in zip(found, signature.outputs, strict=True)
@@ -202,5 +202,7 @@ def _with_lengths(found: Sequence[Any], op: Blockwise, inputs: Sequence[Any], co
 def as_typed(new: Any, old: Variable) -> Any:
     """Return `new` with every static length that `old` has."""
     known = tensor_type_of(old)
-    shape = [shape_i(new, axis) if length is None else length for axis, length in enumerate(known.shape)]
+    shape = [
+        folded_shape_i(new, axis) if length is None else length for axis, length in enumerate(known.shape)
+    ]
     return new if known.is_super(new.type) else reshape(new, shape)

@@ -19,7 +19,7 @@ from engine.graph import (
 from engine.rewriting.passes.shapes import length_elsewhere
 from engine.rewriting.rewriters import GraphRewriter, RewriteReport
 from engine.tensor.matching import tensor_type_of
-from engine.tensor.shape import shape_i
+from engine.tensor.shape import folded_shape_i
 from engine.tensor.type import TensorType
 
 
@@ -57,7 +57,7 @@ class ShapeFeature(Feature):
         found = self._known.get((var, idx))
         if found is None:
             elsewhere = length_elsewhere(var, idx)
-            found = self._known[var, idx] = shape_i(var, idx) if elsewhere is None else elsewhere
+            found = self._known[var, idx] = folded_shape_i(var, idx) if elsewhere is None else elsewhere
         return found
 
     def shape_tuple(self, var: Variable) -> tuple[Variable, ...] | None:

@@ -65,7 +65,9 @@ def steps_of(n_steps: Any, sequences: Iterable[tuple[Any, Any]]) -> Any:
     """
     if n_steps is not None:
         return as_tensor_variable(n_steps)
-    lengths = list(dict.fromkeys([shape_i(sequence, 0) for sequence, _ in sequences]))
+    lengths = list(
+        {sequence.type.shape[0] or sequence: shape_i(sequence, 0) for sequence, _ in sequences}.values()
+    )
     if not lengths:
         raise ValueError("Describing a loop: nothing tells how many steps to do; give n_steps, or a sequence")
     return reduce(minimum, lengths)

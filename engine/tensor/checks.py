@@ -18,6 +18,7 @@ from engine.tensor import quantifiers
 from engine.tensor.axes import axes_of
 from engine.tensor.conversion import as_tensor_variable, pad
 from engine.tensor.elemwise import cast, dimshuffle
+from engine.tensor.known_lengths import known_length
 from engine.tensor.math import fill
 from engine.tensor.type import static_shape, tensor_type
 
@@ -157,8 +158,8 @@ class SpecifyShape(CheckedValue):
     def _static(self, x: Any, lengths: Sequence[Any]) -> tuple[int | None, ...]:
         static = list(x.type.shape)
         for axis, length in zip(self.axes, lengths, strict=True):
-            if static[axis] is None and isinstance(length, Constant):
-                static[axis] = int(length.data)
+            if static[axis] is None:
+                static[axis] = known_length(length)
         return static_shape(static)
 
     def perform(self, node: Apply, inputs: Sequence[Any], output_storage: Sequence[list[Any]]) -> None:

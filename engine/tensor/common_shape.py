@@ -9,16 +9,19 @@ from typing import Any
 
 from engine.graph.variables import Constant, Variable
 from engine.tensor.checks import Assert
-from engine.tensor.conversion import as_tensor_variable
+from engine.tensor.conversion import as_tensor_variable, number
 from engine.tensor.elemwise import cast
 from engine.tensor.math import eq, or_, switch
-from engine.tensor.shape import Shape_i, lengths_known, lengths_of
+from engine.tensor.shape import Shape_i, lengths_along, lengths_of
 
 _CHECK = Assert(
     "Could not broadcast dimensions: an axis broadcasts only if its length is known to be 1 when the graph "
     "is built. specify_shape tells it."
 )
 _CHECK_AT_RUN_TIME = Assert("Could not broadcast dimensions.")
+_ONE: Any = number(1, "int64")
+_Length = tuple[int | None, Any]
+"""A length, and before it the number that it is if a type or a constant tells."""
 
 
 def broadcast_shape(
@@ -31,7 +34,7 @@ def broadcast_shape(
     fit, and AssertionError, when the function runs, for others.
     """
     shapes = [_of_shape(each) if arrays_are_shapes else _of_tensor(each) for each in arrays]
-    columns = zip_longest(*(shape[::-1] for shape in shapes), fillvalue=1)
+    columns = zip_longest(*(shape[::-1] for shape in shapes), fillvalue=(1, _ONE))
     found = [_common(lengths, allow_runtime_broadcast) for lengths in columns]
     return tuple([cast(as_tensor_variable(length), "int64") for length in found[::-1]])
 
@@ -41,30 +44,32 @@ def broadcast_shape_iter(arrays: Iterable[Any], **options: Any) -> tuple[Any, ..
     return broadcast_shape(*arrays, **options)
 
 
-def _of_tensor(x: Any) -> list[Any]:
-    return lengths_known(as_tensor_variable(x))
+def _of_tensor(x: Any) -> list[_Length]:
+    tensor = as_tensor_variable(x)
+    return list(zip(tensor.type.shape, lengths_along(tensor), strict=True))
 
 
-def _of_shape(shape: Any) -> list[Any]:
-    return [int(length.data) if isinstance(length, Constant) else length for length in lengths_of(shape)]
+def _of_shape(shape: Any) -> list[_Length]:
+    return [
+        (int(length.data) if isinstance(length, Constant) else None, length) for length in lengths_of(shape)
+    ]
 
 
-def _common(lengths: Sequence[Any], broadcasts_at_run_time: bool) -> Any:
-    """Return the common length: a number, or a variable that is checked when the function runs."""
-    known: list[Any] = sorted({length for length in lengths if isinstance(length, int)} - {1})
+def _common(lengths: Sequence[_Length], broadcasts_at_run_time: bool) -> Any:
+    """Return the common length, which is checked when the function runs unless it is known."""
+    known = {number: length for number, length in lengths if number not in (None, 1)}
     if len(known) > 1:
-        raise ValueError(f"Broadcasting lengths {tuple(lengths)}: they do not fit")
-    variables: list[Any] = list(
-        {_identity(each): each for each in lengths if isinstance(each, Variable)}.values()
-    )
-    if not variables or (len(variables) == 1 and not known):
-        return (known or variables or [1])[0]
+        raise ValueError(f"Broadcasting lengths {tuple(known)}: they do not fit")
+    due = [*known.values()]
+    unknown = [*{_identity(length): length for number, length in lengths if number is None}.values()]
+    if len(due) + len(unknown) < 2:
+        return [*due, *unknown, _ONE][0]
     if not broadcasts_at_run_time:
-        due, *others = [*known, *variables]
-        return _CHECK(as_tensor_variable(due), *[eq(each, due) for each in others])
-    longest = known[0] if known else reduce(lambda a, b: switch(eq(a, 1), b, a), variables)
-    fitting = [or_(eq(each, 1), eq(each, longest)) for each in variables]
-    return _CHECK_AT_RUN_TIME(as_tensor_variable(longest), *fitting)
+        length, *others = [*due, *unknown]
+        return _CHECK(length, *[eq(each, length) for each in others])
+    longest = due[0] if due else reduce(lambda a, b: switch(eq(a, 1), b, a), unknown)
+    fitting = [or_(eq(each, 1), eq(each, longest)) for each in unknown]
+    return _CHECK_AT_RUN_TIME(longest, *fitting)
 
 
 def _identity(length: Variable) -> Any:

@@ -18,10 +18,11 @@ from engine.scalar.promotion import COMPLEX, FLOATS, INEXACT, INTEGERS, common, 
 from engine.tensor.broadcasting import unbroadcast_axes
 from engine.tensor.conversion import as_tensor_variable, number, pad
 from engine.tensor.elemwise import apply_elemwise, cast
+from engine.tensor.known_lengths import known_length
 from engine.tensor.math import abs as absolute
 from engine.tensor.math import add, and_, ceil, eq, fill, gt, lt, maximum, mul, neq, sub, switch, true_div
 from engine.tensor.reduction import sum as sum_over
-from engine.tensor.shape import known_length, lengths_of, shape_i
+from engine.tensor.shape import lengths_of, shape_i
 from engine.tensor.type import check_dtype, tensor_type
 
 if TYPE_CHECKING:
@@ -147,7 +148,7 @@ class ARange(Op):
             node: Any = arange(start, stop, step, self.dtype).owner
             return node
         inputs = lengths_of((start, stop, step))
-        known = [int(v.data) if isinstance(v, Constant) else None for v in inputs]
+        known = [known_length(v) for v in inputs]
         length = None
         if known[0] is not None and known[1] is not None and known[2] is not None:
             length = count_between(known[0], known[1], known[2])

@@ -17,7 +17,7 @@ from engine.tensor.elemwise import cast, dimshuffle
 from engine.tensor.math import abs as absolute
 from engine.tensor.math import add, and_, eq, ge, le, maximum, minimum, mul, neg, sub, switch
 from engine.tensor.replaced_op import ReplacedOp
-from engine.tensor.shape import lengths_known, lengths_of, shape_i
+from engine.tensor.shape import lengths_along, lengths_of, shape_i
 from engine.tensor.signs import is_non_negative
 from engine.tensor.type import check_dtype
 
@@ -144,7 +144,7 @@ def on_diagonals(a: Any, k: Any = 0, axes: Sequence[int] = (0, 1)) -> Any:
     """Return the diagonals `k` places above the main ones of the matrices over `axes`, along a last axis."""
     rest = [axis for axis in range(a.type.ndim) if axis not in axes]
     matrices = dimshuffle(a, [*axes, *rest])
-    lengths = lengths_known(matrices)
+    lengths = lengths_along(matrices)
     found = matrices[_places(lengths[0], lengths[1], k)]
     return dimshuffle(found, [*range(1, found.type.ndim), 0])
 
@@ -152,9 +152,7 @@ def on_diagonals(a: Any, k: Any = 0, axes: Sequence[int] = (0, 1)) -> Any:
 def matrices_of_diagonals(diag: Any, k: Any, axes: Sequence[int]) -> Any:
     """Return zeros with the vectors of the last axis of `diag` where `on_diagonals` would take them."""
     ndim = diag.type.ndim + 1
-    known = diag.type.shape[-1]
-    is_known = known is not None and isinstance(k, int)
-    size = known + abs(k) if is_known else add(shape_i(diag, -1), absolute(k))
+    size = add(shape_i(diag, -1), absolute(k))
     lengths = [shape_i(diag, axis) for axis in range(ndim - 2)]
     found = zeros((*lengths, size, size), diag.type.dtype)[(..., *_places(size, size, k))].set(diag)
     rest = iter(range(ndim - 2))
@@ -172,7 +170,7 @@ def with_diagonals(a: Any, val: Any) -> Any:
     """Return `a` with `val` where all indices are equal; lengths that differ are refused when it runs."""
     if a.type.ndim == 2:
         return with_diagonal(a, val, 0)
-    lengths = [shape_i(a, axis) for axis in range(a.type.ndim)]
+    lengths = lengths_along(a)
     are_equal = reduce(and_, [eq(length, lengths[0]) for length in lengths[1:]])
     # A length of -1 is refused.
     values = alloc(cast(val, a.type.dtype), switch(are_equal, lengths[0], -1))
@@ -181,5 +179,5 @@ def with_diagonals(a: Any, val: Any) -> Any:
 
 def with_diagonal(a: Any, val: Any, k: Any) -> Any:
     """Return the matrix `a` with `val` on the diagonal `k` places above the main one."""
-    rows, columns = lengths_known(a)
+    rows, columns = lengths_along(a)
     return a[_places(rows, columns, k)].set(cast(val, a.type.dtype))

@@ -17,7 +17,7 @@ from engine.tensor.math import eq
 from engine.tensor.math import invert as inverted
 from engine.tensor.quantifiers import any as any_over
 from engine.tensor.rearranging import shape_padright
-from engine.tensor.shape import flatten, reshape, shape_i
+from engine.tensor.shape import flatten, lengths_along, reshape
 from engine.tensor.type import tensor_type
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ class Unique(Op):
         first = outputs[1] if self.return_index else self._first(x)
         if self.axis is None:
             found = zeros_like(flatten(x))[first].set(gradient)
-            return [reshape(found, [shape_i(x, axis) for axis in range(x.type.ndim)])]
+            return [reshape(found, lengths_along(x))]
         return [zeros_like(x)[(*(slice(None),) * self.axis, first)].set(gradient)]
 
     def _first(self, x: Any) -> Any:

@@ -28,6 +28,7 @@ from engine.scalar.promotion import COMPLEX, INEXACT
 from engine.tensor.axes import numbers_of
 from engine.tensor.broadcasting import broadcast_lengths, unbroadcast_axes
 from engine.tensor.conversion import as_tensor_variable, as_tensors
+from engine.tensor.known_lengths import computed_length
 from engine.tensor.type import TensorType, check_dtype, is_data, tensor_type
 
 if TYPE_CHECKING:
@@ -77,6 +78,10 @@ class Elemwise(Op):
         results = (found,) if len(node.outputs) == 1 else found
         for storage, output, result in zip(output_storage, node.outputs, results, strict=True):
             storage[0] = np.array(np.broadcast_to(np.asarray(result), shape), output.type.dtype, order="C")
+
+    def known_number(self, node: Apply, steps: int) -> int | None:
+        """Return the integer that one output is, if all inputs are known integers."""
+        return computed_length(node, steps) if len(node.outputs) == 1 else None
 
     def pullback(self, inputs: Sequence[Any], outputs: Sequence[Any], cotangents: Sequence[Any]) -> list[Any]:
         return self.pullback_wanted(inputs, outputs, cotangents, None)

@@ -14,7 +14,6 @@ import numpy as np
 
 from engine.graph.apply import Apply
 from engine.graph.op import Op
-from engine.graph.variables import Constant
 from engine.scalar.promotion import FLOATS
 from engine.tensor.conversion import as_tensor_variable, number
 from engine.tensor.creation import arange
@@ -33,6 +32,7 @@ from engine.tensor.fourier import (
     rfftfreq,
     rfftn,
 )
+from engine.tensor.known_lengths import known_length
 from engine.tensor.math import add, and_, gt, lt, mul, sqrt, sub, switch, true_div
 from engine.tensor.shape import lengths_of, shape_i
 from engine.tensor.type import tensor_type
@@ -101,7 +101,7 @@ class IRFFTOp(Op):
         if x.type.shape[-1] not in (2, None):
             raise TypeError(f"Transforming {x.type}: its last axis must have the real and imaginary parts")
         (length,) = lengths_of((length,))
-        known = int(length.data) if isinstance(length, Constant) else None
+        known = known_length(length)
         output = tensor_type(x.type.dtype, (*x.type.shape[:-2], known)).make_variable()
         return Apply(self, [x, length], [output])
 

@@ -21,9 +21,10 @@ from engine.tensor.conversion import as_tensor_variable, number
 from engine.tensor.creation import arange, zeros
 from engine.tensor.elementary import conj, real
 from engine.tensor.elemwise import cast, dimshuffle
+from engine.tensor.known_lengths import known_length
 from engine.tensor.math import add, and_, eq, floor_div, gt, lt, minimum, mul, sqrt, sub, switch, true_div
 from engine.tensor.rearranging import roll, slice_at_axis
-from engine.tensor.shape import lengths_known, lengths_of, reshape, shape_i
+from engine.tensor.shape import lengths_along, lengths_of, reshape, shape_i
 from engine.tensor.type import tensor_type
 
 if TYPE_CHECKING:
@@ -117,7 +118,7 @@ class TransformOfHalf(Fourier):
         x = cast(x, "complex64" if x.type.dtype in _SINGLE else "complex128")
         (length,) = lengths_of((length,))
         shape = list(x.type.shape)
-        shape[self.axes[-1]] = int(length.data) if isinstance(length, Constant) else None
+        shape[self.axes[-1]] = known_length(length)
         output = tensor_type(part_of(x.type.dtype), tuple(shape)).make_variable()
         return Apply(self, [x, length], [output])
 
@@ -243,7 +244,7 @@ def _along(axis: Any, a: Any, transform: Callable[[Any, Any], Any]) -> Any:
     a = as_tensor_variable(a)
     (axis,) = lengths_of((axis,))
     axis = switch(lt(axis, 0), add(axis, a.type.ndim), axis)
-    lengths = lengths_known(a)
+    lengths = lengths_along(a)
     before = [switch(gt(axis, place), length, 1) for place, length in enumerate(lengths)]
     behind = [switch(lt(axis, place), length, 1) for place, length in enumerate(lengths)]
     # No axis of `a` is meant by a number out of bounds: the elements then have no place.
@@ -285,7 +286,7 @@ def _resized(x: Any, axis: int, length: Any) -> Any:
     """Return `x` with the first `length` elements along `axis`, with zeros where it has fewer."""
     if x.type.shape[axis] is not None and x.type.shape[axis] == length:
         return x
-    lengths = lengths_known(x)
+    lengths = lengths_along(x)
     kept = slice_at_axis(slice(None, minimum(lengths[axis], length)), axis)
     lengths[axis] = length
     return zeros(lengths, x.type.dtype)[kept].set(x[kept])

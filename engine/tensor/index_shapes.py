@@ -15,7 +15,7 @@ from engine.tensor.creation import alloc
 from engine.tensor.indexing import get_item
 from engine.tensor.math import abs as absolute
 from engine.tensor.math import add, floor_div, lt, maximum, minimum, mul, sign, sub, switch
-from engine.tensor.shape import lengths_of, shape_i
+from engine.tensor.shape import lengths_along, lengths_of
 
 
 def get_canonical_form_slice(theslice: Any, length: Any) -> tuple[Any, Any]:
@@ -125,4 +125,4 @@ def indexed_result_shape(
     if indices_are_shapes:
         indices = [alloc(0, *index) if isinstance(index, tuple) else index for index in indices]
     found = get_item(x, tuple(indices))
-    return tuple([shape_i(found, axis) for axis in range(found.type.ndim)])
+    return tuple(lengths_along(found))

@@ -14,7 +14,7 @@ from engine.tensor.conversion import as_tensor_variable
 from engine.tensor.elemwise import dimshuffle
 from engine.tensor.joining import stack
 from engine.tensor.math import add, floor_div, mod, neq, switch
-from engine.tensor.shape import flatten, lengths_of, shape_i
+from engine.tensor.shape import flatten, lengths_along, lengths_of, shape_i
 from engine.tensor.type import tensor_type
 
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ def nonzero(x: Any, return_matrix: bool = False) -> Any:
     axes.
     """
     mask = _as_mask(x)
-    found = positions_by_axis(mask, [shape_i(mask, axis) for axis in range(mask.type.ndim)])
+    found = positions_by_axis(mask, lengths_along(mask))
     return stack(found) if return_matrix else found
 
 

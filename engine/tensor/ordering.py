@@ -20,7 +20,7 @@ from engine.tensor.creation import arange, zeros_like
 from engine.tensor.elemwise import cast, dimshuffle
 from engine.tensor.math import add, eq, ge, lt, maximum, mod, sub
 from engine.tensor.replaced_op import ReplacedOp
-from engine.tensor.shape import flatten, reshape, shape_i
+from engine.tensor.shape import flatten, lengths_along, reshape, shape_i
 from engine.tensor.type import tensor_type
 
 if TYPE_CHECKING:
@@ -114,7 +114,7 @@ def _sources(x: Any) -> Any:
 
 
 def _lengths(x: Any) -> list[Any]:
-    return [shape_i(x, axis) for axis in range(x.type.ndim)]
+    return lengths_along(x)
 
 
 _KINDS = (None, "quicksort", "mergesort", "heapsort", "stable")

@@ -11,6 +11,7 @@ from engine.graph.variables import Constant
 from engine.tensor.axes import axes_of, axis_of, numbers_of
 from engine.tensor.conversion import as_tensor_variable
 from engine.tensor.joining import join
+from engine.tensor.known_lengths import known_length
 from engine.tensor.math import ge, mul, switch
 from engine.tensor.rearranging import broadcast_to, divided_axis, merged_axes
 from engine.tensor.shape import MakeVector, lengths_of, reshape, shape_i
@@ -27,7 +28,7 @@ def divided(x: Any, lengths: Sequence[Any], axis: int) -> list[Any]:
     """
     sizes = [int(size.data) if isinstance(size, Constant) else size for size in lengths]
     length = x.type.shape[axis]
-    known = [size for size in sizes if isinstance(size, int)]
+    known = [size for each in sizes if (size := _if_known(each)) is not None]
     are_known = len(known) == len(sizes) and length is not None
     if min(known, default=0) < 0 or (are_known and sum(known) != length):
         raise ValueError(f"Splitting an axis of length {length} into {sizes}: they do not add up to it")
@@ -42,10 +43,14 @@ def divided(x: Any, lengths: Sequence[Any], axis: int) -> list[Any]:
     return parts
 
 
+def _if_known(size: Any) -> int | None:
+    return size if isinstance(size, int) else known_length(size)
+
+
 def _of_length(part: Any, axis: int, length: Any) -> Any:
     """Return `part`, which raises ValueError when the function runs unless it is so long along `axis`."""
     # A length of -2 is refused; one of -1 would be computed.
-    due = length if isinstance(length, int) else switch(ge(length, 0), length, -2)
+    due = length if _if_known(length) is not None else switch(ge(length, 0), length, -2)
     lengths = [due if each == axis else shape_i(part, each) for each in range(part.type.ndim)]
     return reshape(part, lengths)
 

@@ -15,7 +15,7 @@ from engine.tensor.rearranging import flip, slice_at_axis
 from engine.tensor.reduction import max as largest
 from engine.tensor.reduction import mean
 from engine.tensor.reduction import min as smallest
-from engine.tensor.shape import lengths_known, shape_i
+from engine.tensor.shape import lengths_along, shape_i
 
 _STATISTICS: dict[str, Any] = {"maximum": largest, "minimum": smallest, "mean": mean}
 Pairs = Sequence[tuple[Any, Any]]
@@ -46,7 +46,7 @@ def padded(x: Any, mode: str, widths: Pairs, values: Pairs) -> Any:
         elif mode in _STATISTICS:
             x = _between(x, axis, before, after, *_statistics(x, axis, mode, *values[axis]))
         else:
-            length = lengths_known(x)[axis]
+            length = lengths_along(x)[axis]
             wanted = sub(arange(before + length + after), before)
             x = x[(*(slice(None),) * axis, _POSITIONS[mode](wanted, length))]
     return x
@@ -54,7 +54,7 @@ def padded(x: Any, mode: str, widths: Pairs, values: Pairs) -> Any:
 
 def _between(x: Any, axis: int, before: Any, after: Any, first: Any, last: Any) -> Any:
     """Return `x` between two blocks that are filled with a value each."""
-    lengths = [shape_i(x, each) for each in range(x.type.ndim)]
+    lengths = lengths_along(x)
     blocks = [
         alloc(cast(value, x.type.dtype), *lengths[:axis], width, *lengths[axis + 1 :])
         for width, value in ((before, first), (after, last))

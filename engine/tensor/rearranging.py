@@ -6,19 +6,18 @@ from collections.abc import Sequence
 from functools import partial, reduce
 from typing import TYPE_CHECKING, Any
 
-from engine.graph.variables import Constant
 from engine.scalar.promotion import INTEGERS
 from engine.tensor.axes import axes_of, axis_of
-from engine.tensor.conversion import as_tensor_variable
+from engine.tensor.conversion import as_tensor_variable, number
 from engine.tensor.conversion import pad as padded_left
 from engine.tensor.creation import alloc, zeros
 from engine.tensor.elemwise import cast, dimshuffle
 from engine.tensor.joining import concatenate, join, stack
-from engine.tensor.math import add, and_, eq, ge, mod, sub, switch
+from engine.tensor.math import add, and_, eq, ge, mod, mul, sub, switch
 from engine.tensor.quantifiers import all as all_over
 from engine.tensor.reduction import cumsum
 from engine.tensor.reduction import sum as sum_over
-from engine.tensor.shape import expand_dims, flatten, lengths_known, lengths_of, reshape, shape_i, size_over
+from engine.tensor.shape import expand_dims, flatten, lengths_along, lengths_of, reshape, shape_i, size_over
 
 if TYPE_CHECKING:
     from engine.tensor.variable import TensorVariable
@@ -110,12 +109,10 @@ def broadcast_arrays(*args: Any) -> tuple[Any, ...]:
 
 def _repeated_like(x: Any, other: Any) -> Any:
     """Return `x` with the lengths of `other` along the axes where that has not the static length 1."""
-    lengths: list[Any] = []
-    for axis, (own, due) in enumerate(zip(x.type.shape, other.type.shape, strict=True)):
-        source = (x, own) if due == 1 else (other, due)
-        lengths.append(shape_i(source[0], axis) if source[1] is None else source[1])
-    is_same = x is other or (None not in x.type.shape and lengths == [*x.type.shape])
-    return x if is_same else alloc(x, *lengths)
+    sources = [x if is_one else other for is_one in other.type.broadcastable]
+    due = tuple([source.type.shape[axis] for axis, source in enumerate(sources)])
+    is_same = x is other or (None not in due and due == x.type.shape)
+    return x if is_same else alloc(x, *[shape_i(source, axis) for axis, source in enumerate(sources)])
 
 
 def flip(x: Any, axis: Any = None) -> TensorVariable:
@@ -140,7 +137,7 @@ def roll(x: Any, shift: Any, axis: Any = None) -> TensorVariable:
         return x
     if axis is None:
         moved = roll(flatten(x), shift, 0)
-        return reshape(moved, [shape_i(x, each) for each in range(x.type.ndim)])
+        return reshape(moved, lengths_along(x))
     place = axis_of(f"Moving elements of {x}", axis, x.type.ndim)
     length = shape_i(x, place)
     start = sub(length, mod(shift, length))
@@ -159,9 +156,9 @@ def repeated(x: Any, times: Any, axis: int) -> Any:
     """Return `x` with each element along `axis` repeated; `times` is a number or has one for each element."""
     if times.type.ndim == 1:
         return x[(*(_EVERYTHING,) * axis, _origins(times, shape_i(x, axis)))]
-    lengths = lengths_known(x)
+    lengths = lengths_along(x)
     spread = broadcast_to(expand_dims(x, axis + 1), [*lengths[: axis + 1], times, *lengths[axis + 1 :]])
-    lengths[axis] = lengths[axis] * _int_if_known(cast(times, "int64"))
+    lengths[axis] = mul(lengths[axis], cast(times, "int64"))
     return reshape(spread, lengths)
 
 
@@ -178,14 +175,14 @@ def _origins(times: Any, length: Any) -> Any:
 def tile(x: Any, reps: Any) -> TensorVariable:
     """Return `x` repeated as a whole `reps` times, a number for each axis; axes are added in front."""
     x = as_tensor_variable(x)
-    times = [_int_if_known(each) for each in _times_of(reps)]
+    times = _times_of(reps)
     ndim = max(len(times), x.type.ndim)
-    times = [1] * (ndim - len(times)) + times
+    times = [number(1, "int64")] * (ndim - len(times)) + times
     x = padded_left(x, ndim)
-    lengths = lengths_known(x)
+    lengths = lengths_along(x)
     pairs = [each for pair in zip(times, lengths, strict=True) for each in pair]
     spread = alloc(expand_dims(x, range(0, 2 * ndim, 2)), *pairs)
-    return reshape(spread, [count * length for count, length in zip(times, lengths, strict=True)])
+    return reshape(spread, [mul(*pair) for pair in zip(times, lengths, strict=True)])
 
 
 def _times_of(reps: Any) -> list[Any]:
@@ -203,10 +200,6 @@ def _times_of(reps: Any) -> list[Any]:
     if any(each.type.dtype not in INTEGERS for each in given):
         raise ValueError(f"Repeating a tensor {reps!r} times: give integers")
     return lengths_of(given[0] if is_vector else given)
-
-
-def _int_if_known(length: Any) -> Any:
-    return int(length.data) if isinstance(length, Constant) else length
 
 
 def horizontal_stack(*tensors: Any) -> TensorVariable:
@@ -233,14 +226,14 @@ def stacklists(arg: Any) -> TensorVariable:
 
 def merged_axes(x: Any, first: int, count: int) -> Any:
     """Return `x` with `count` axes from `first` on merged into one, in C order."""
-    lengths = [shape_i(x, axis) for axis in range(x.type.ndim)]
+    lengths = lengths_along(x)
     merged = size_over(x, range(first, first + count))
     return reshape(x, [*lengths[:first], merged, *lengths[first + count :]])
 
 
 def divided_axis(x: Any, parts: Sequence[Any], axis: int) -> Any:
     """Return `x` with `axis` taken apart, in C order, into axes of the lengths `parts`."""
-    lengths = [shape_i(x, each) for each in range(x.type.ndim)]
+    lengths = lengths_along(x)
     return reshape(x, [*lengths[:axis], *parts, *lengths[axis + 1 :]])
 
 

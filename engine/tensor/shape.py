@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import lru_cache
+from functools import lru_cache, partial, reduce
 from math import prod
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -12,7 +12,7 @@ from numpy.exceptions import AxisError
 
 from engine.graph.apply import Apply
 from engine.graph.op import Op
-from engine.graph.variables import Constant, Variable, note_uses
+from engine.graph.variables import Constant, Variable
 from engine.late_names import names_elsewhere
 from engine.scalar.arithmetic import mul
 from engine.scalar.conversion import second
@@ -22,6 +22,7 @@ from engine.tensor.axes import axes_of, axis_of, numbers_of
 from engine.tensor.conversion import as_tensor_variable, number
 from engine.tensor.elemwise import apply_elemwise, cast, dimshuffle
 from engine.tensor.index_entries import INTEGER
+from engine.tensor.known_lengths import known_length
 from engine.tensor.slicing import Subtensor, as_position
 from engine.tensor.type import TensorType, check_dtype, tensor_type
 
@@ -61,6 +62,11 @@ class Shape_i(Op):
         """Return that the output does not depend on the elements."""
         return [[False]]
 
+    def known_number(self, node: Apply, steps: int) -> int | None:
+        """Return the length if the type has it."""
+        known: int | None = node.inputs[0].type.shape[self.i]
+        return known
+
 
 @lru_cache(maxsize=64)
 def _shape_i_op(axis: int) -> Shape_i:
@@ -68,33 +74,37 @@ def _shape_i_op(axis: int) -> Shape_i:
 
 
 def shape_i(x: Any, i: int) -> TensorVariable:
-    """Return the length of `x` along axis `i`, which may be negative: a constant if the type has it."""
+    """Return the length of `x` along axis `i`, which may be negative.
+
+    It depends on `x` although its type may have the length: another tensor may take the place of `x`.
+    """
     x = as_tensor_variable(x)
-    axis = (
-        i if type(i) is int and 0 <= i < x.type.ndim else axis_of(f"Taking a length of {x}", i, x.type.ndim)
-    )
+    return _shape_i_op(_axis_of_length(x, i))(x)
+
+
+def folded_shape_i(x: Any, i: int) -> TensorVariable:
+    """Return `shape_i`, for rewrites: a constant if the type of `x` has the length."""
+    x = as_tensor_variable(x)
+    axis = _axis_of_length(x, i)
     known = x.type.shape[axis]
-    if known is None:
-        return _shape_i_op(axis)(x)
-    note_uses((x,))
-    return number(known, "int64")
+    return _shape_i_op(axis)(x) if known is None else number(known, "int64")
 
 
-def lengths_known(x: Any) -> list[Any]:
-    """Return the lengths of `x`: ints where its type has them, otherwise 0-d int64s."""
-    return [shape_i(x, axis) if known is None else known for axis, known in enumerate(x.type.shape)]
+def _axis_of_length(x: Any, i: int) -> int:
+    if type(i) is int and 0 <= i < x.type.ndim:
+        return i
+    return axis_of(f"Taking a length of {x}", i, x.type.ndim)
+
+
+def lengths_along(x: Any) -> list[Any]:
+    """Return the lengths of the tensor `x` along all axes, 0-d int64s."""
+    return [_shape_i_op(axis)(x) for axis in range(x.type.ndim)]
 
 
 def size_over(x: Any, axes: Sequence[int]) -> Any:
-    """Return the number of elements of `x` over `axes` as a 0-d int64; static lengths are multiplied now."""
-    known = prod([length for axis in axes if (length := x.type.shape[axis]) is not None])
-    unknown = [shape_i(x, axis) for axis in axes if x.type.shape[axis] is None]
-    if known != 1 or not unknown:
-        unknown.append(number(known, "int64"))
-    result = unknown[0]
-    for length in unknown[1:]:
-        result = apply_elemwise(mul, result, length)
-    return result
+    """Return the number of elements of `x` over `axes` as a 0-d int64."""
+    lengths = [shape_i(x, axis) for axis in axes]
+    return reduce(partial(apply_elemwise, mul), lengths) if lengths else number(1, "int64")
 
 
 class Reshape(Op):
@@ -138,14 +148,14 @@ class Reshape(Op):
         if cotangents[0] is None:
             return [None, *nothing]
         x = inputs[0]
-        return [reshape(cotangents[0], [shape_i(x, axis) for axis in range(x.type.ndim)]), *nothing]
+        return [reshape(cotangents[0], lengths_along(x)), *nothing]
 
     def vectorized(self, node: Apply, inputs: Sequence[Any]) -> Sequence[Any] | None:
         x, *lengths = inputs
         if any(length.type.ndim for length in lengths):
             return None
         count = x.type.ndim - node.inputs[0].type.ndim
-        return [reshape(x, [*lengths_known(x)[:count], *lengths])]
+        return [reshape(x, [*lengths_along(x)[:count], *lengths])]
 
     def connection_pattern(self, node: Apply) -> list[list[bool]]:
         """Return that the output depends on the tensor, not on the lengths."""
@@ -198,20 +208,6 @@ def elements_of(vector: Variable) -> list[Any]:
     if vector.owner is not None and isinstance(vector.owner.op, MakeVector):
         return [as_position(element) for element in vector.owner.inputs]
     return lengths_of(vector)
-
-
-def known_length(length: Variable) -> int | None:
-    """Return the number that a length is: a constant, or one that a vector was made of; or None."""
-    if isinstance(length, Constant):
-        return int(length.data)
-    node = length.owner
-    if node is None or not isinstance(node.op, Subtensor) or node.op.entries != (INTEGER,):
-        return None
-    maker, position = node.inputs[0].owner, node.inputs[1]
-    if maker is None or not isinstance(maker.op, MakeVector) or not isinstance(position, Constant):
-        return None
-    element = maker.inputs[int(position.data)]
-    return int(element.data) if isinstance(element, Constant) else None
 
 
 def _check_size(found: tuple[int, ...], shape: tuple[int, ...]) -> tuple[int, ...]:
@@ -334,6 +330,10 @@ class MakeVector(Op):
             return [None] * len(inputs)
         return [_element(cotangents[0], position) for position in range(len(inputs))]
 
+    def element_at(self, node: Apply, position: int) -> Variable | None:
+        """Return the element at `position`, or None beyond the vector."""
+        return node.inputs[position] if -len(node.inputs) <= position < len(node.inputs) else None
+
 
 make_vector = MakeVector()
 
@@ -345,7 +345,7 @@ def _element(vector: Any, position: int) -> Any:
 def shape(x: Any) -> TensorVariable:
     """Return the lengths of `x` as an int64 vector."""
     x = as_tensor_variable(x)
-    return MakeVector("int64")(*[shape_i(x, axis) for axis in range(x.type.ndim)])
+    return MakeVector("int64")(*lengths_along(x))
 
 
 def shape_tuple(x: Any) -> tuple[Any, ...]:

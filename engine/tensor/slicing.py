@@ -13,7 +13,6 @@ import numpy as np
 
 from engine.graph.apply import Apply
 from engine.graph.op import Op
-from engine.graph.variables import Constant
 from engine.scalar.comparison import minimum
 from engine.scalar.conversion import second
 from engine.scalar.promotion import INEXACT, common_dtype, weak_dtype
@@ -21,6 +20,7 @@ from engine.tensor.broadcasting import unbroadcast_axes
 from engine.tensor.conversion import as_tensor_variable, number, pad
 from engine.tensor.elemwise import apply_elemwise, cast
 from engine.tensor.index_entries import FULL, INTEGER, Entry, count_of, entries_of, idx_list_of, parts_of
+from engine.tensor.known_lengths import known_length
 from engine.tensor.type import TensorType, tensor_type
 
 
@@ -89,7 +89,7 @@ class _BasicIndexing(Op):
 
 def static_length(length: int | None, parts: Sequence[Any]) -> int | None:
     """Return the length of a slice (start, stop, step), or None. Refuse (ValueError) a step of 0."""
-    known = [None if part is None else _known(part) for part in parts]
+    known = [None if part is None else known_length(part) for part in parts]
     if known[2] == 0 and parts[2] is not None:
         raise ValueError("Indexing by a slice: its step cannot be zero")
     if None not in known[:2] and known[0] == known[1]:
@@ -97,10 +97,6 @@ def static_length(length: int | None, parts: Sequence[Any]) -> int | None:
     if length is None or any(p is not None and k is None for p, k in zip(parts, known, strict=True)):
         return None
     return len(range(*slice(*known).indices(length)))
-
-
-def _known(variable: Any) -> int | None:
-    return int(variable.data) if isinstance(variable, Constant) else None
 
 
 class Subtensor(_BasicIndexing):
@@ -120,6 +116,16 @@ class Subtensor(_BasicIndexing):
         x = as_tensor_variable(x)
         inputs = self._numbers(x, numbers)
         return Apply(self, [x, *inputs], [self._selected(x.type, inputs).make_variable()])
+
+    def known_number(self, node: Apply, steps: int) -> int | None:
+        """Return the integer that is taken of a vector, if that tells it by its `element_at`."""
+        maker = node.inputs[0].owner
+        find = None if maker is None else getattr(maker.op, "element_at", None)
+        if maker is None or find is None or self.entries != (INTEGER,):
+            return None
+        position = known_length(node.inputs[1], steps)
+        element = None if position is None else find(maker, position)
+        return None if element is None else known_length(element, steps)
 
     def perform(self, node: Apply, inputs: Sequence[Any], output_storage: Sequence[list[Any]]) -> None:
         x, *numbers = inputs

@@ -21,7 +21,7 @@ from engine.tensor.reduction import cumprod, cumsum, mean
 from engine.tensor.reduction import max as largest
 from engine.tensor.reduction import prod as product
 from engine.tensor.reduction import sum as sum_over
-from engine.tensor.shape import lengths_known, reshape, shape_i, size_over, squeeze
+from engine.tensor.shape import lengths_along, reshape, shape_i, size_over, squeeze
 from engine.tensor.slicing import as_position
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ def _with_edges(x: Any, axis: int, before: Any, after: Any) -> Any:
     if before is None and after is None:
         return x
     edges = [None if edge is None else as_tensor_variable(edge) for edge in (before, after)]
-    shape = lengths_known(x)
+    shape = lengths_along(x)
     shape[axis] = 1
     first, last = [
         [edge if edge.type.ndim else broadcast_to(edge, shape)] if edge is not None else [] for edge in edges
@@ -96,7 +96,7 @@ def _cumulative(
     found = running(cast(x, dtype or reduced(x, place).type.dtype), place)
     if not include_initial:
         return found
-    shape = lengths_known(x)
+    shape = lengths_along(x)
     shape[place] = 1
     return concatenate([alloc(cast(0 if running is cumsum else 1, found.type.dtype), *shape), found], place)
 

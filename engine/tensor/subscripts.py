@@ -16,7 +16,7 @@ from engine.tensor.creation import arange
 from engine.tensor.elemwise import dimshuffle
 from engine.tensor.math import mul
 from engine.tensor.reduction import sum as sum_over
-from engine.tensor.shape import lengths_known, squeeze
+from engine.tensor.shape import lengths_along, squeeze
 
 Label = str | int
 Labels = tuple[Label, ...]
@@ -90,7 +90,7 @@ def _with_diagonals(operand: Labelled) -> Labelled:
             continue
         rest = [axis for axis, each in enumerate(labels) if each != label]
         first = dimshuffle(tensor, [*axes, *rest])
-        lengths = lengths_known(first)
+        lengths = lengths_along(first)
         tensor = first[tuple(arange(lengths[position]) for position in range(len(axes)))]
         labels = (label, *(labels[axis] for axis in rest))
     return Labelled(tensor, labels)

@@ -34,7 +34,7 @@ from engine.tensor.masks import is_mask, positions_by_axis, positions_of
 from engine.tensor.math import add, eq, switch
 from engine.tensor.replaced_op import ReplacedOp
 from engine.tensor.selected import axes_used, indexed_axes, kept_axes, selected_type
-from engine.tensor.shape import flatten, reshape, shape_i, size, size_over
+from engine.tensor.shape import flatten, lengths_along, reshape, shape_i, size, size_over
 from engine.tensor.slicing import IncSubtensor, Subtensor, as_part, as_position
 
 ROWS: tuple[Entry, ...] = (INTEGER,)
@@ -271,7 +271,7 @@ def with_part_changed(base: Any, part: Any, value: Any, sets: bool, ignore_dupli
         elif isinstance(op, DimShuffle):
             value = dimshuffle(value, [op.new_order.index(axis) for axis in range(x.type.ndim)])
         else:
-            value = reshape(_spread(value, part), [shape_i(x, axis) for axis in range(x.type.ndim)])
+            value = reshape(_spread(value, part), lengths_along(x))
         part = x
     if is_changed:
         return value
@@ -280,7 +280,7 @@ def with_part_changed(base: Any, part: Any, value: Any, sets: bool, ignore_dupli
 
 def _spread(value: Any, part: Any) -> Any:
     """Return `value` broadcast to the shape of `part`."""
-    return alloc(value, *[shape_i(part, axis) for axis in range(part.type.ndim)])
+    return alloc(value, *lengths_along(part))
 
 
 def _as_index(x: Any, item: Any) -> Any:
@@ -340,7 +340,7 @@ def _of_last(x: Any, entries: Sequence[Entry], indices: Sequence[Any], of_part: 
     places = zeros([shape_i(x, axis) for axis in axes], "int64")
     only = AdvancedSubtensor([INTEGER] * len(arrays))
     empty = only.make_node(places, *arrays).outputs[0]
-    positions = reshape(arange(size(empty)), [shape_i(empty, axis) for axis in range(empty.type.ndim)])
+    positions = reshape(arange(size(empty)), lengths_along(empty))
     marks = AdvancedIncSubtensor(only.entries, set_instead_of_inc=True)(places, positions, *arrays)
     is_last = eq(only.make_node(marks, *arrays).outputs[0], positions)
     before, width = first_axis(axes), empty.type.ndim

@@ -16,6 +16,7 @@ from pytensor.tensor.math import Dot
 import engine.tensor as pt
 from engine.inner.batch_loop import batch_lengths, looped, one_for_all
 from engine.pytensor.scope import Rule, Scope
+from engine.tensor.shape import folded_shape_i
 
 
 def _blockwise(scope: Scope, node: Any, *inputs: Any) -> list[Any]:
@@ -41,23 +42,25 @@ def _blockwise(scope: Scope, node: Any, *inputs: Any) -> list[Any]:
 
 
 def _batched_dot(scope: Scope, node: Any, x: Any, y: Any) -> Any:
-    scope.require(pt.eq(pt.shape_i(x, 0), pt.shape_i(y, 0)), TypeError, "Shape mismatch in dimension 0.")
+    scope.require(
+        pt.eq(folded_shape_i(x, 0), folded_shape_i(y, 0)), TypeError, "Shape mismatch in dimension 0."
+    )
     dtype = node.outputs[0].type.dtype
     both = [pt.cast(value, dtype) for value in (x, y)]
-    return looped(both, [pt.shape_i(x, 0)], lambda matrices: [pt.dot(*matrices)])[0]
+    return looped(both, [folded_shape_i(x, 0)], lambda matrices: [pt.dot(*matrices)])[0]
 
 
 def _times_one_matrix(x: Any, y: Any, count: int) -> Any:
     """Return the products of the matrices of `x` with the matrix `y`: one product of their rows."""
-    lengths = [pt.shape_i(x, axis) for axis in range(count + 1)]
-    rows = pt.reshape(x, (reduce(pt.mul, lengths), pt.shape_i(x, count + 1)))
-    return pt.reshape(pt.dot(rows, y), (*lengths, pt.shape_i(y, 1)))
+    lengths = [folded_shape_i(x, axis) for axis in range(count + 1)]
+    rows = pt.reshape(x, (reduce(pt.mul, lengths), folded_shape_i(x, count + 1)))
+    return pt.reshape(pt.dot(rows, y), (*lengths, folded_shape_i(y, 1)))
 
 
 def _require_equal_lengths(scope: Scope, inputs: Sequence[Any], count: int) -> None:
     """Have a call with inputs whose batch axes do not fit raise ValueError."""
     for axis in range(count):
-        found = [pt.shape_i(value, axis) for value in inputs if not value.type.broadcastable[axis]]
+        found = [folded_shape_i(value, axis) for value in inputs if not value.type.broadcastable[axis]]
         for other in found[1:]:
             message = f"Incompatible Blockwise batch input shapes along axis {axis}"
             scope.require(pt.eq(found[0], other), ValueError, message)

@@ -25,6 +25,7 @@ from engine.pytensor.representation import Untranslatable
 from engine.pytensor.scope import Rule, Scope
 from engine.tensor import linalg
 from engine.tensor.conversion import number
+from engine.tensor.shape import folded_shape_i
 
 
 def _dot(scope: Scope, node: Any, x: Any, y: Any) -> Any:
@@ -118,7 +119,7 @@ def _slogdet(scope: Scope, node: Any, x: Any) -> list[Any]:
 
 
 def _block_diagonal(scope: Scope, node: Any, *blocks: Any) -> Any:
-    lengths = [[pt.shape_i(block, axis) for block in blocks] for axis in range(2)]
+    lengths = [[folded_shape_i(block, axis) for block in blocks] for axis in range(2)]
     whole = pt.zeros([reduce(pt.add, along) for along in lengths], node.outputs[0].type.dtype)
     row, column = number(0, "int64"), number(0, "int64")
     for block, rows, columns in zip(blocks, *lengths, strict=True):

@@ -13,6 +13,7 @@ from engine.inner.scan_building import ScanBuilder, State
 from engine.pytensor.representation import Untranslatable, static_shape
 from engine.pytensor.rules.scan_buffers import Window, cut, difference, length_of
 from engine.pytensor.scope import Rule, Scope
+from engine.tensor.shape import folded_shape_i
 
 
 def _scan(scope: Scope, node: Any, *inputs: Any) -> list[Any]:
@@ -130,7 +131,7 @@ class _Loop:
             rows, count = next(rest), -min(of_state)
             behind = difference(length_of(variable), self.given[0])
             is_whole = buffer.type.shape[0] == count or behind == count
-            found.append(rows if is_whole else self.cut(rows, pt.shape_i(buffer, 0)))
+            found.append(rows if is_whole else self.cut(rows, folded_shape_i(buffer, 0)))
         lengths = zip(op.outer_nitsot(self.given), op.outer_nitsot(self.outer), strict=True)
         for (variable, length), rows in zip(lengths, mapped[len(windows) :], strict=True):
             is_whole = difference(variable, self.given[0]) == 0

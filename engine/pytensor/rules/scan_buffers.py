@@ -18,16 +18,17 @@ from pytensor.tensor.subtensor import IncSubtensor
 
 import engine.tensor as pt
 from engine.inner.scan_building import State
+from engine.tensor.shape import folded_shape_i
 
 
 def cut(rows: Any, length: Any, may_be_longer: bool) -> Any:
     """Return the last `length` of `rows`; if there are fewer, all, and zeros if it `may_be_longer`."""
-    found = pt.shape_i(rows, 0)
+    found = folded_shape_i(rows, 0)
     last = rows[pt.maximum(pt.sub(found, length), 0) :]
     if not may_be_longer:
         return last
     missing = pt.maximum(pt.sub(length, found), 0)
-    shape = [missing, *[pt.shape_i(rows, axis) for axis in range(1, rows.type.ndim)]]
+    shape = [missing, *[folded_shape_i(rows, axis) for axis in range(1, rows.type.ndim)]]
     return pt.join(0, last, pt.zeros(tuple(shape), rows.type.dtype))
 
 

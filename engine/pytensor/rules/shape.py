@@ -23,14 +23,14 @@ from engine.inner.folding import constant_of
 from engine.pytensor.representation import Untranslatable, known
 from engine.pytensor.scope import Rule, Scope
 from engine.tensor.conversion import number
-from engine.tensor.shape import elements_of, size_over
+from engine.tensor.shape import elements_of, folded_shape_i, size_over
 
 
 def elements(scope: Scope, vector: Any, count: int, what: str) -> list[Any]:
     """Return the `count` elements of an integer vector; another length raises ValueError when it runs."""
     if vector.type.shape[0] is None:
         message = f"{what} must have {count} elements"
-        scope.require(pt.eq(pt.shape_i(vector, 0), count), ValueError, message)
+        scope.require(pt.eq(folded_shape_i(vector, 0), count), ValueError, message)
         return [pt.cast(vector[position], "int64") for position in range(count)]
     if vector.type.shape[0] != count:
         raise Untranslatable(f"{what} has {vector.type.shape[0]} elements, not {count}")
@@ -42,7 +42,7 @@ def _shape(scope: Scope, node: Any, x: Any) -> Any:
 
 
 def _shape_i(scope: Scope, node: Any, x: Any) -> Any:
-    return pt.shape_i(x, node.op.i)
+    return folded_shape_i(x, node.op.i)
 
 
 def _reshape(scope: Scope, node: Any, x: Any, shape: Any) -> Any:
@@ -54,7 +54,7 @@ def _specify_shape(scope: Scope, node: Any, x: Any, *lengths: Any) -> Any:
         if length is None:
             continue
         message = f"SpecifyShape: dim {axis} of input has another length than expected"
-        scope.require(pt.eq(pt.shape_i(x, axis), length), AssertionError, message)
+        scope.require(pt.eq(folded_shape_i(x, axis), length), AssertionError, message)
     return x
 
 
@@ -73,7 +73,7 @@ def _split_dims(scope: Scope, node: Any, x: Any, shape: Any) -> Any:
 
 
 def _lengths(x: Any, axes: range) -> list[Any]:
-    return [pt.shape_i(x, axis) for axis in axes]
+    return [folded_shape_i(x, axis) for axis in axes]
 
 
 def _make_vector(scope: Scope, node: Any, *items: Any) -> Any:
@@ -97,7 +97,7 @@ def _split(scope: Scope, node: Any, x: Any, sizes: Any) -> list[Any]:
         found.append(x[(slice(None),) * op.axis + (slice(known(start), known(stop)),)])
         start = stop
     message = "Split sizes do not sum to the length of the axis"
-    scope.require(pt.eq(start, pt.shape_i(x, op.axis)), ValueError, message)
+    scope.require(pt.eq(start, folded_shape_i(x, op.axis)), ValueError, message)
     return found
 
 
@@ -123,12 +123,12 @@ def _extract_diag(scope: Scope, node: Any, x: Any) -> Any:
     if x.type.ndim == 2:
         return pt.diagonal(x, op.offset)
     rest = [axis for axis in range(x.type.ndim) if axis not in (op.axis1, op.axis2)]
-    rows, columns = pt.shape_i(x, op.axis1), pt.shape_i(x, op.axis2)
+    rows, columns = folded_shape_i(x, op.axis1), folded_shape_i(x, op.axis2)
     down, right = max(-op.offset, 0), max(op.offset, 0)
     places = pt.arange(pt.maximum(pt.minimum(pt.sub(rows, down), pt.sub(columns, right)), 0))
     flat = pt.add(pt.mul(pt.add(places, down), columns), pt.add(places, right))
     moved = pt.dimshuffle(x, (*rest, op.axis1, op.axis2))
-    lengths = [pt.shape_i(x, axis) for axis in rest]
+    lengths = [folded_shape_i(x, axis) for axis in rest]
     return pt.reshape(moved, (*lengths, pt.mul(rows, columns)))[(..., flat)]
 
 

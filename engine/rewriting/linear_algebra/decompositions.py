@@ -31,7 +31,7 @@ from engine.tensor.math import abs as absolute
 from engine.tensor.math import and_, ge, gt, le, lt, mul, neg, neq, or_, sign, sqrt, switch, true_div
 from engine.tensor.ordering import argsort, sort
 from engine.tensor.quantifiers import all as all_of
-from engine.tensor.shape import expand_dims, shape_i
+from engine.tensor.shape import expand_dims, folded_shape_i
 
 
 @core_rewriter(Cholesky)
@@ -111,7 +111,7 @@ def _is_one_diagonal(fgraph: FunctionGraph, node: Apply) -> bool:
 
 def _unit_vectors(values: Any, order: Any) -> Any:
     """Return unit vectors as columns in this order."""
-    return eye(shape_i(values, 0), dtype=dtype_of(values))[:, order]
+    return eye(folded_shape_i(values, 0), dtype=dtype_of(values))[:, order]
 
 
 @core_rewriter(Eigh)
@@ -150,10 +150,10 @@ def lu_of_diag(fgraph: FunctionGraph, node: Apply) -> Any:
     if not _is_one_diagonal(fgraph, node):
         return None
     (x,) = node.inputs
-    one, op = eye(shape_i(x, 0), dtype=dtype_of(x)), core_of(node)
+    one, op = eye(folded_shape_i(x, 0), dtype=dtype_of(x)), core_of(node)
     if op.permute_l:
         return one, x
-    return arange(shape_i(x, 0)) if op.p_indices else one, one, x
+    return arange(folded_shape_i(x, 0)) if op.p_indices else one, one, x
 
 
 @core_rewriter(LUFactor)
@@ -162,7 +162,7 @@ def lu_factor_of_diag(fgraph: FunctionGraph, node: Apply) -> Any:
     if not _is_one_diagonal(fgraph, node):
         return None
     (x,) = node.inputs
-    return x, arange(shape_i(x, 0))
+    return x, arange(folded_shape_i(x, 0))
 
 
 @core_rewriter(QR)
@@ -176,7 +176,7 @@ def qr_of_diag(fgraph: FunctionGraph, node: Apply) -> Any:
         return x
     if op.mode == "raw":
         return x, zeros_like(main_diagonal(x)), x
-    return eye(shape_i(x, 0), dtype=dtype_of(x)), x
+    return eye(folded_shape_i(x, 0), dtype=dtype_of(x)), x
 
 
 @core_rewriter(Schur)
@@ -187,7 +187,7 @@ def schur_of_diag(fgraph: FunctionGraph, node: Apply) -> Any:
     (x,), wanted = node.inputs, core_of(node).sort
     values = main_diagonal(x)
     if wanted is None:
-        return x, eye(shape_i(x, 0), dtype=dtype_of(x))
+        return x, eye(folded_shape_i(x, 0), dtype=dtype_of(x))
     is_first = {
         "lhp": lambda: lt(values, 0),
         "rhp": lambda: ge(values, 0),
@@ -210,7 +210,7 @@ def qz_of_diag(fgraph: FunctionGraph, node: Apply) -> Any:
         return None
     op, (first, second) = core_of(node), node.inputs
     a, b = main_diagonal(first), main_diagonal(second)
-    vectors = eye(shape_i(a, 0), dtype=dtype_of(a))
+    vectors = eye(folded_shape_i(a, 0), dtype=dtype_of(a))
     if op.sort is not None:
         order = _in_front(_comes_first(a, b, op.sort))
         a, b = a[order], b[order]

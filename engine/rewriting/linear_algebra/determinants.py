@@ -46,7 +46,7 @@ from engine.tensor.math import add, eq, ge, log, mul, neg, sign, sqr, switch, tr
 from engine.tensor.math import pow as power
 from engine.tensor.reduction import prod
 from engine.tensor.reduction import sum as sum_over
-from engine.tensor.shape import shape_i
+from engine.tensor.shape import folded_shape_i
 
 
 @node_rewriter([Det, Blockwise])
@@ -102,7 +102,7 @@ def det_of_kronecker(fgraph: FunctionGraph, node: Apply) -> Any:
     if pair is None:
         return None
     A, B = pair
-    return mul(power(det(A), shape_i(B, 0)), power(det(B), shape_i(A, 0)))
+    return mul(power(det(A), folded_shape_i(B, 0)), power(det(B), folded_shape_i(A, 0)))
 
 
 @core_rewriter(SLogDet)
@@ -112,7 +112,7 @@ def slogdet_of_kronecker(fgraph: FunctionGraph, node: Apply) -> Any:
     if pair is None:
         return None
     (sign_a, log_a), (sign_b, log_b) = map(slogdet, pair)
-    rows_a, rows_b = (shape_i(x, 0) for x in pair)
+    rows_a, rows_b = (folded_shape_i(x, 0) for x in pair)
     signs = mul(power(sign_a, rows_b), power(sign_b, rows_a))
     return signs, add(mul(log_a, rows_b), mul(log_b, rows_a))
 
@@ -175,7 +175,9 @@ def det_of_factorized_matrix(fgraph: FunctionGraph, node: Apply) -> Any:
 def _ones(x: Any) -> Any:
     """Return a 1 for each matrix."""
     one = cast(as_tensor_variable(1.0), x.type.dtype)
-    return alloc(one, *[shape_i(x, axis) for axis in range(x.type.ndim - 2)]) if x.type.ndim > 2 else one
+    return (
+        alloc(one, *[folded_shape_i(x, axis) for axis in range(x.type.ndim - 2)]) if x.type.ndim > 2 else one
+    )
 
 
 @core_rewriter(Det)
@@ -200,7 +202,7 @@ def _by_decomposition(fgraph: FunctionGraph, client: Apply, needs_sign: bool) ->
         return sqr(prod(main_diagonal(outputs[0]), -1))
     if isinstance(op, LUFactor):
         factors, pivots = outputs
-        signs = switch(eq(pivots, arange(shape_i(pivots, -1))), 1.0, -1.0)
+        signs = switch(eq(pivots, arange(folded_shape_i(pivots, -1))), 1.0, -1.0)
         return mul(prod(main_diagonal(factors), -1), prod(signs, -1))
     if needs_sign or not (isinstance(op, LU | SVD | QR) and has_square_matrices(client.inputs[0])):
         return None

@@ -34,7 +34,7 @@ from engine.tensor.elemwise import Elemwise, cast, dimshuffle, elemwise
 from engine.tensor.matching import dtype_of, scalar_value, tensor_type_of
 from engine.tensor.math import add, maximum, minimum, mul, sub
 from engine.tensor.reduction import sum as sum_over
-from engine.tensor.shape import shape_i
+from engine.tensor.shape import folded_shape_i
 from engine.tensor.signs import is_non_negative
 
 
@@ -66,7 +66,7 @@ def _lengths(matrices: Any) -> list[Any]:
     """
     made = node_by(matrices, Eye)
     if made is None or None not in tensor_type_of(matrices).shape:
-        return [shape_i(matrices, axis) for axis in (-2, -1)]
+        return [folded_shape_i(matrices, axis) for axis in (-2, -1)]
     return made.inputs[:2]
 
 
@@ -108,7 +108,7 @@ def local_extract_diag_of_eye(fgraph: FunctionGraph, node: Apply) -> Any:
 
 def _filled_with(number: int, node: Apply, offset: int) -> Any:
     (matrices,) = node.inputs
-    batch = [shape_i(matrices, axis) for axis in range(tensor_type_of(matrices).ndim - 2)]
+    batch = [folded_shape_i(matrices, axis) for axis in range(tensor_type_of(matrices).ndim - 2)]
     filled = as_tensor_variable(number, dtype=dtype_of(matrices))
     return alloc(filled, *batch, length_of_diagonal(matrices, offset))
 
@@ -214,7 +214,7 @@ def _part(v: Any, offset: int, matrices: Variable) -> Any:
 
 
 def _copies(number: Any, matrices: Variable) -> Any:
-    batch = [shape_i(matrices, axis) for axis in range(tensor_type_of(matrices).ndim - 2)]
+    batch = [folded_shape_i(matrices, axis) for axis in range(tensor_type_of(matrices).ndim - 2)]
     return alloc(number, *batch, length_of_diagonal(matrices, 0))
 
 

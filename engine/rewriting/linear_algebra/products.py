@@ -33,7 +33,7 @@ from engine.tensor.linalg.matrices import BlockDiagonal, KroneckerProduct
 from engine.tensor.matching import dtype_of, tensor_type_of
 from engine.tensor.math import exp, mul
 from engine.tensor.products import Dot
-from engine.tensor.shape import expand_dims, reshape, shape_i
+from engine.tensor.shape import expand_dims, folded_shape_i, reshape
 
 
 @node_rewriter([BlockDiagonal])
@@ -95,7 +95,7 @@ def diag_of_kronecker(fgraph: FunctionGraph, node: Apply) -> Any:
 def _outer_product(a: Any, b: Any) -> Any:
     """Return the products of all elements of two vectors, as a vector."""
     products = mul(expand_dims(a, 1), expand_dims(b, 0))
-    return reshape(products, (mul(shape_i(a, 0), shape_i(b, 0)),))
+    return reshape(products, (mul(folded_shape_i(a, 0), folded_shape_i(b, 0)),))
 
 
 @core_rewriter(KroneckerProduct)
@@ -127,8 +127,8 @@ def orthogonal_dot_transpose_to_eye(fgraph: FunctionGraph, node: Apply) -> Any:
     if not check_assumption(fgraph, x, ORTHOGONAL):
         return None
     count = tensor_type_of(x).ndim - 2
-    one = eye(shape_i(x, -1), dtype=dtype_of(x))
-    return alloc(one, *[shape_i(x, axis) for axis in range(count + 2)]) if count else one
+    one = eye(folded_shape_i(x, -1), dtype=dtype_of(x))
+    return alloc(one, *[folded_shape_i(x, axis) for axis in range(count + 2)]) if count else one
 
 
 @core_rewriter(Dot)

@@ -33,7 +33,7 @@ from engine.tensor.math import gt, mod, mul, sub
 from engine.tensor.ordering import argmax
 from engine.tensor.products import Dot
 from engine.tensor.reduction import sum as sum_over
-from engine.tensor.shape import shape_i
+from engine.tensor.shape import folded_shape_i
 from engine.tensor.subtensor import ROWS, AdvancedSubtensor
 
 COLUMNS: tuple[Entry, ...] = (FULL, *ROWS)
@@ -73,14 +73,14 @@ def _selection(fgraph: FunctionGraph, matrix: Variable) -> Selection | None:
     base = transposed(matrix)
     index = _index_of_identity(matrix, ROWS, base, COLUMNS)
     if index is not None:
-        return Selection(index, shape_i(matrix, 1), True)
+        return Selection(index, folded_shape_i(matrix, 1), True)
     index = _index_of_identity(matrix, COLUMNS, base, ROWS)
     if index is not None:
-        return Selection(index, shape_i(matrix, 0), False)
+        return Selection(index, folded_shape_i(matrix, 0), False)
     if check_assumption(fgraph, matrix, SELECTION):
-        return Selection(_places(matrix), shape_i(matrix, 0), False)
+        return Selection(_places(matrix), folded_shape_i(matrix, 0), False)
     if base is not None and check_assumption(fgraph, base, SELECTION):
-        return Selection(_places(base), shape_i(base, 0), True)
+        return Selection(_places(base), folded_shape_i(base, 0), True)
     return None
 
 
@@ -123,8 +123,8 @@ def _selected(found: Selection, x: Any) -> Any:
 
 def _summed(found: Selection, x: Any, node: Apply) -> Any:
     """Return `x @ S.T`."""
-    x = cast(_checked(x, shape_i(found.index, 0)), dtype_of(node.outputs[0]))
-    lengths = [shape_i(x, axis) for axis in range(x.type.ndim - 1)]
+    x = cast(_checked(x, folded_shape_i(found.index, 0)), dtype_of(node.outputs[0]))
+    lengths = [folded_shape_i(x, axis) for axis in range(x.type.ndim - 1)]
     return inc_subtensor(zeros((*lengths, found.length), x.type.dtype)[..., found.index], x)
 
 

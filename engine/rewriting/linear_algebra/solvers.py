@@ -37,7 +37,7 @@ from engine.tensor.linalg.matrices import BlockDiagonal, block_diag
 from engine.tensor.matching import tensor_type_of
 from engine.tensor.math import add, sqr, true_div
 from engine.tensor.products import matmul
-from engine.tensor.shape import expand_dims, reshape, shape_i
+from engine.tensor.shape import expand_dims, folded_shape_i, reshape
 
 
 @core_rewriter(SolveBase)
@@ -160,7 +160,7 @@ def batched_vector_b_solve_to_matrix_b_solve(fgraph: FunctionGraph, node: Apply)
     op, b = core_of(node), node.inputs[-1]
     if op.b_ndim != 1 or not _has_one_matrix(node):
         return None
-    lengths = [shape_i(b, axis) for axis in range(tensor_type_of(b).ndim)]
+    lengths = [folded_shape_i(b, axis) for axis in range(tensor_type_of(b).ndim)]
     rows = reshape(b, (-1, lengths[-1]))
     return reshape(turned(_of_columns(op)(*_without_batch(node), turned(rows))), lengths)
 
@@ -173,7 +173,7 @@ def batched_matrix_b_solve_to_one_solve(fgraph: FunctionGraph, node: Apply) -> A
         return None
     ndim = tensor_type_of(b).ndim
     beside = dimshuffle(b, [ndim - 2, *range(ndim - 2), ndim - 1])
-    lengths = [shape_i(beside, axis) for axis in range(ndim)]
+    lengths = [folded_shape_i(beside, axis) for axis in range(ndim)]
     columns = reshape(beside, (lengths[0], -1))
     found = reshape(_of_columns(op)(*_without_batch(node), columns), lengths)
     return dimshuffle(found, [*range(1, ndim - 1), 0, ndim - 1])

@@ -18,7 +18,7 @@ from engine.tensor.elemwise import dimshuffle
 from engine.tensor.matching import tensor_type_of
 from engine.tensor.math import mul
 from engine.tensor.products import Dot
-from engine.tensor.shape import reshape, shape_i
+from engine.tensor.shape import folded_shape_i, reshape
 
 
 @node_rewriter([Blockwise])
@@ -54,10 +54,10 @@ def _merged(x: Any, y: Any, count: int, rows: Sequence[int], columns: Sequence[i
     row_axes, column_axes = rows or [count], columns or [count + 1]
     left = dimshuffle(x, [*kept, *row_axes, count + 1])
     right = dimshuffle(y, [*kept, count, *column_axes])
-    row_lengths = [shape_i(x, axis) for axis in row_axes]
-    column_lengths = [shape_i(y, axis) for axis in column_axes]
-    left = reshape(left, [*_first(left, len(kept)), _product(row_lengths), shape_i(x, count + 1)])
-    right = reshape(right, [*_first(right, len(kept)), shape_i(y, count), _product(column_lengths)])
+    row_lengths = [folded_shape_i(x, axis) for axis in row_axes]
+    column_lengths = [folded_shape_i(y, axis) for axis in column_axes]
+    left = reshape(left, [*_first(left, len(kept)), _product(row_lengths), folded_shape_i(x, count + 1)])
+    right = reshape(right, [*_first(right, len(kept)), folded_shape_i(y, count), _product(column_lengths)])
     product: Any = Blockwise(Dot(), "(m,k),(k,n)->(m,n)")(left, right)
     apart = reshape(product, [*_first(product, len(kept)), *row_lengths, *column_lengths])
     places = {axis: place for place, axis in enumerate((*kept, *row_axes, *column_axes))}
@@ -66,7 +66,7 @@ def _merged(x: Any, y: Any, count: int, rows: Sequence[int], columns: Sequence[i
 
 def _first(x: Any, count: int) -> list[Any]:
     """Return the first `count` lengths of `x`."""
-    return [shape_i(x, axis) for axis in range(count)]
+    return [folded_shape_i(x, axis) for axis in range(count)]
 
 
 def _product(lengths: Sequence[Any]) -> Any:

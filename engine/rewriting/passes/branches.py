@@ -19,11 +19,12 @@ from engine.inner.scan import Scan
 from engine.inner.scan_building import ScanBuilder
 from engine.rewriting.equilibrium import replace_outputs
 from engine.rewriting.rewriters import GraphRewriter, RewriteReport
-from engine.tensor import cast, dimshuffle, flatten, reshape, shape_i, sub, switch
+from engine.tensor import cast, dimshuffle, flatten, reshape, sub, switch
 from engine.tensor.conditional import IfElse
 from engine.tensor.held_arrays import held_array, held_value
 from engine.tensor.joining import join
 from engine.tensor.matching import tensor_type_of
+from engine.tensor.shape import folded_shape_i
 from engine.tensor.type import TensorType, is_data
 
 
@@ -114,7 +115,7 @@ def _chosen(condition: Variable, yes: Any, no: Any, output: Variable) -> Variabl
     """Return the one row that two values have together; their shapes may differ."""
     known = tensor_type_of(output).shape
     lengths = [
-        switch(condition, shape_i(yes, axis), shape_i(no, axis)) if length is None else length
+        switch(condition, folded_shape_i(yes, axis), folded_shape_i(no, axis)) if length is None else length
         for axis, length in enumerate(known, 1)
     ]
     only: Variable = reshape(join(0, flatten(yes), flatten(no)), lengths)

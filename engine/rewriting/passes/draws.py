@@ -20,7 +20,7 @@ from engine.tensor.index_shapes import indexed_result_shape
 from engine.tensor.masks import is_mask, nonzero
 from engine.tensor.none_type import NoneConst, NoneTypeT
 from engine.tensor.rearranging import broadcast_to
-from engine.tensor.shape import elements_of, shape_i
+from engine.tensor.shape import elements_of, folded_shape_i
 
 WHOLE = slice(None)
 
@@ -35,7 +35,7 @@ def local_rv_size_lift(fgraph: FunctionGraph, node: Apply) -> list[Variable] | N
         return None
     lengths = elements_of(size)
     repeated = [
-        broadcast_to(param, [*lengths, *[shape_i(param, axis - ndim) for axis in range(ndim)]])
+        broadcast_to(param, [*lengths, *[folded_shape_i(param, axis - ndim) for axis in range(ndim)]])
         for param, ndim in zip(broadcast_params(params, op.ndims_params), op.ndims_params, strict=True)
     ]
     return list(op.make_node(rng, NoneConst, *repeated).outputs)

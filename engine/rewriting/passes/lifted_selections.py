@@ -28,12 +28,13 @@ from engine.rewriting.index_facts import (
 from engine.rewriting.passes.dots import sums_alike
 from engine.rewriting.replacing import typed
 from engine.rewriting.rewriters import node_rewriter
-from engine.tensor import AdvancedSubtensor, Alloc, DimShuffle, Subtensor, dimshuffle, shape_i
+from engine.tensor import AdvancedSubtensor, Alloc, DimShuffle, Subtensor, dimshuffle
 from engine.tensor.elemwise import cast
 from engine.tensor.index_entries import INTEGER
 from engine.tensor.matching import dtype_of, tensor_type_of
 from engine.tensor.math import mul
 from engine.tensor.reduction import sum as sum_over
+from engine.tensor.shape import folded_shape_i
 from engine.tensor.type import is_data
 
 
@@ -64,7 +65,7 @@ def local_selection_of_one(fgraph: FunctionGraph, node: Apply) -> list[Variable]
     if tensor_type_of(x).shape[axis] != 1 or not _are_there(indices[axis][1][0], 1):
         return None
     part = indexed(x, [WHOLE if place == axis else index for place, index in enumerate(indices)])
-    lengths: list[Any] = [shape_i(part, place) for place in range(tensor_type_of(part).ndim)]
+    lengths: list[Any] = [folded_shape_i(part, place) for place in range(tensor_type_of(part).ndim)]
     lengths[place_of_arrays(indices)] = joint_shape(indices)[0]
     return typed(node, Alloc().make_node(part, *lengths).outputs[0])
 

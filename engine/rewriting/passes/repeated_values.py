@@ -20,7 +20,7 @@ from engine.tensor.creation import alloc
 from engine.tensor.elemwise import elemwise
 from engine.tensor.index_entries import INTEGER
 from engine.tensor.matching import DEEPEST, scalar_value, tensor_type_of
-from engine.tensor.shape import shape_i
+from engine.tensor.shape import folded_shape_i
 from engine.tensor.type import tensor_type
 from engine.tensor.variable import TensorConstant
 
@@ -65,7 +65,7 @@ def local_alloc_sink(fgraph: FunctionGraph, node: Apply) -> list[Variable] | Non
             operands = [dimshuffle(v, ()) for v in operands]  # the form in which other rewrites look for them
         result = node.op.make_node(*operands).outputs[0]
         own = [None if _is_one(variable, axis) else length for axis, length in enumerate(lengths)]
-        rest = [1 if are_numbers else shape_i(result, axis) for axis in range(len(lengths))]
+        rest = [1 if are_numbers else folded_shape_i(result, axis) for axis in range(len(lengths))]
         whole = alloc(result, [n if length is None else length for n, length in zip(rest, own, strict=True)])
         if node.outputs[0].type.is_super(whole.type):
             return [whole]
@@ -175,7 +175,7 @@ def _filled(node: Apply) -> Any:
     known = tensor_type_of(template)
     if not _is_of_input(template) or known.broadcastable != tensor_type_of(node.outputs[0]).broadcastable:
         return None
-    return alloc(value, [shape_i(template, axis) for axis in range(known.ndim)])
+    return alloc(value, [folded_shape_i(template, axis) for axis in range(known.ndim)])
 
 
 def _is_of_input(template: Variable) -> bool:

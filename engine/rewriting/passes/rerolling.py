@@ -28,7 +28,7 @@ from engine.tensor.creation import alloc
 from engine.tensor.elemwise import apply_elemwise
 from engine.tensor.index_entries import INTEGER
 from engine.tensor.matching import scalar_value, tensor_type_of
-from engine.tensor.shape import expand_dims, shape_i
+from engine.tensor.shape import expand_dims, folded_shape_i
 
 FEWEST = 8
 """Chains of fewer nodes stay: a loop would save little, and has kernels of its own."""
@@ -262,7 +262,7 @@ class _Rerolled:
         """Return the lengths of the first node's output `q`, from its inputs."""
         result = self.results[q]
         lengths = [
-            shape_i(result, axis) if known is None else known
+            folded_shape_i(result, axis) if known is None else known
             for axis in range(tensor_type_of(result).ndim)
             for known in (length_elsewhere(result, axis),)
         ]

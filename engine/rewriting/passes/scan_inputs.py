@@ -13,8 +13,9 @@ from engine import scalar
 from engine.graph import Constant, Variable, ancestors, rebuild
 from engine.inner.scan_building import ScanBuilder
 from engine.rewriting.opened_scans import Derived, OpenedScan
-from engine.tensor import Alloc, alloc, dimshuffle, is_data, shape_i
+from engine.tensor import Alloc, alloc, dimshuffle, is_data
 from engine.tensor.matching import operands_of, tensor_type_of
+from engine.tensor.shape import folded_shape_i
 from engine.tensor.type import tensor_type
 
 
@@ -81,7 +82,7 @@ def _only_row(sequence: Variable) -> Variable | None:
     type = tensor_type_of(sequence)
     if tensor_type_of(value).broadcastable[1:] == type.broadcastable[1:]:
         return row
-    return alloc(row, *[shape_i(sequence, axis) for axis in range(1, type.ndim)])
+    return alloc(row, *[folded_shape_i(sequence, axis) for axis in range(1, type.ndim)])
 
 
 def _without_first_axis(value: Variable) -> Any:
@@ -115,5 +116,5 @@ def fill_with_invariants(scan: OpenedScan) -> None:
 
 
 def _filled(row: Any, n_steps: Any) -> Derived:
-    lengths = [shape_i(row, axis) for axis in range(row.type.ndim)]
+    lengths = [folded_shape_i(row, axis) for axis in range(row.type.ndim)]
     return lambda _: alloc(row, n_steps, *lengths)

@@ -19,6 +19,7 @@ from engine.rewriting.opened_scans import NewOutputs, OpenedScan
 from engine.rewriting.passes.shapes import has_length
 from engine.tensor import DimShuffle, Dot
 from engine.tensor.matching import operands_of, tensor_type_of
+from engine.tensor.shape import folded_shape_i
 
 Times = Callable[[Any], Any]
 """A function from all rows of the changing factor to all rows of a product."""
@@ -90,7 +91,7 @@ def _rows_times(rows: Any, matrix: Any) -> Any:
     """Return the product of each row, a vector or a matrix, with a vector or a matrix."""
     if rows.type.ndim == 2:
         return pt.dot(rows, matrix)
-    lengths = [pt.shape_i(rows, 0), pt.shape_i(rows, 1)]
+    lengths = [folded_shape_i(rows, 0), folded_shape_i(rows, 1)]
     return pt.reshape(pt.dot(_flat(rows), matrix), [*lengths, *list(_lengths(matrix))[1:]])
 
 
@@ -101,7 +102,7 @@ def _flat(rows: Any) -> Any:
 
 
 def _lengths(x: Any) -> list[Any]:
-    return [pt.shape_i(x, axis) for axis in range(x.type.ndim)]
+    return [folded_shape_i(x, axis) for axis in range(x.type.ndim)]
 
 
 def _row_type(trace: Any) -> Any:

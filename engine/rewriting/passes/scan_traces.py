@@ -20,6 +20,7 @@ from engine.tensor import Shape_i, Subtensor
 from engine.tensor.elemwise import elemwise
 from engine.tensor.index_entries import INTEGER
 from engine.tensor.matching import tensor_type_of
+from engine.tensor.shape import folded_shape_i
 
 
 def share_lengths(scan: OpenedScan) -> None:
@@ -61,7 +62,7 @@ def _is_read(scan: OpenedScan, output: Variable) -> bool:
 
 
 def _length(source: Variable, more: int) -> Derived:
-    return lambda outputs: pt.add(pt.shape_i(outputs.instead_of(source), 0), more)
+    return lambda outputs: pt.add(folded_shape_i(outputs.instead_of(source), 0), more)
 
 
 def reduce_traces(scan: OpenedScan) -> None:
@@ -166,7 +167,7 @@ class _Reads:
 
     def _add_fill(self, node: Apply, length: Any) -> bool:
         """Record that `node` reads the lengths of `length` rows."""
-        lengths = [pt.shape_i(self.initial, axis) for axis in range(1, self.initial.type.ndim)]
+        lengths = [folded_shape_i(self.initial, axis) for axis in range(1, self.initial.type.ndim)]
         self.found.append((node.outputs[0], lambda _: pt.alloc(node.inputs[1], length, *lengths)))
         return True
 

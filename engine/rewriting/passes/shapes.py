@@ -31,7 +31,6 @@ from engine.tensor import (
     Shape_i,
     Subtensor,
     WrapIndex,
-    shape_i,
 )
 from engine.tensor.blockwise import Blockwise
 from engine.tensor.conversion import as_tensor_variable, number
@@ -45,6 +44,7 @@ from engine.tensor.matching import scalar_value, tensor_type_of
 from engine.tensor.ordering import Argmax, Argmin
 from engine.tensor.products import Dot
 from engine.tensor.reduction import Reduction
+from engine.tensor.shape import folded_shape_i
 from engine.tensor.signature import parsed
 from engine.tensor.signs import is_non_negative
 from engine.tensor.type import tensor_type
@@ -55,7 +55,7 @@ Axis = tuple[Variable, int]
 
 @node_rewriter([Shape_i])
 def local_shape_i(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
-    """shape_i(f(x)) -> shape_i(x), as far up as possible; a known length -> a constant."""
+    """folded_shape_i(f(x)) -> folded_shape_i(x), as far up as possible; a known length -> a constant."""
     op = node.op
     assert isinstance(op, Shape_i)
     x, axis = node.inputs[0], op.i
@@ -67,8 +67,8 @@ def local_shape_i(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
             return [source]
         x, axis = source
     if x is node.inputs[0]:
-        return None if tensor_type_of(x).shape[axis] is None else [shape_i(x, axis)]
-    return [shape_i(x, axis)]
+        return None if tensor_type_of(x).shape[axis] is None else [folded_shape_i(x, axis)]
+    return [folded_shape_i(x, axis)]
 
 
 def length_elsewhere(x: Variable, axis: int) -> Variable | None:
@@ -77,11 +77,11 @@ def length_elsewhere(x: Variable, axis: int) -> Variable | None:
     while tensor_type_of(x).shape[axis] is None:
         source = _source(x, axis)
         if source is None:
-            return None if x.owner is start else shape_i(x, axis)
+            return None if x.owner is start else folded_shape_i(x, axis)
         if isinstance(source, Variable):
             return source
         x, axis = source
-    return shape_i(x, axis)
+    return folded_shape_i(x, axis)
 
 
 def equal_axes(x: Variable, axis: int) -> Iterator[Axis]:
@@ -109,7 +109,7 @@ def _equal_sources(x: Variable, axis: int) -> Sequence[Axis]:
 def has_length(x: Variable, length: Variable) -> bool:
     """Return True if the first axis of `x` is known to have that `length`."""
     elsewhere = length_elsewhere(x, 0)
-    found = shape_i(x, 0) if elsewhere is None else elsewhere
+    found = folded_shape_i(x, 0) if elsewhere is None else elsewhere
     known = scalar_value(found)
     if found is length or (known is not None and known == scalar_value(length)):
         return True
@@ -150,7 +150,9 @@ def _source(x: Variable, axis: int) -> Axis | Variable | None:
     if isinstance(op, Alloc):
         return inputs[1 + axis]
     if isinstance(op, Join):
-        return (inputs[0], axis) if axis != op.axis else folded(add, [shape_i(v, axis) for v in inputs])
+        return (
+            (inputs[0], axis) if axis != op.axis else folded(add, [folded_shape_i(v, axis) for v in inputs])
+        )
     if isinstance(op, Subtensor):
         return _source_of_part(node, axis)
     if isinstance(op, Scan):
@@ -172,7 +174,7 @@ def _source_by_signature(node: Apply, x: Variable, axis: int) -> Axis | Variable
     sides = [named.place_of(side) for side in "mn"]
     if name != SMALLER or None in sides:
         return None
-    lengths = [shape_i(node.inputs[side[0]], side[1]) for side in sides if side is not None]
+    lengths = [folded_shape_i(node.inputs[side[0]], side[1]) for side in sides if side is not None]
     return apply_scalar(minimum, *lengths)
 
 
@@ -196,7 +198,7 @@ def _source_in_batch(node: Apply, x: Variable, axis: int) -> Axis | Variable | N
     core = op.core_node(node.inputs)
     source = _source(core.outputs[output], axis - count)
     if isinstance(source, tuple):
-        source = shape_i(*source)
+        source = folded_shape_i(*source)
     return None if source is None else _of_batch(source, core, node, count)
 
 
@@ -207,7 +209,7 @@ def _of_batch(length: Variable, core: Apply, node: Apply, count: int) -> Variabl
     for variable in ancestors([length]):
         asked = variable.owner
         if asked is not None and isinstance(asked.op, Shape_i) and asked.inputs[0] in batches:
-            memo[variable] = shape_i(batches[asked.inputs[0]], asked.op.i + count)
+            memo[variable] = folded_shape_i(batches[asked.inputs[0]], asked.op.i + count)
     (found,) = rebuild([length], memo)
     return None if any(variable in batches for variable in ancestors([found])) else found
 
@@ -242,7 +244,7 @@ def _source_of_rows(x: Variable, scan: Apply, start: int, stop: int) -> Variable
     if more < 0:
         return None
     if info.is_while:
-        return apply_scalar(sub, shape_i(x, 0), start - stop)
+        return apply_scalar(sub, folded_shape_i(x, 0), start - stop)
     return apply_scalar(add, scan.inputs[0], more) if more else scan.inputs[0]
 
 
@@ -389,5 +391,5 @@ def _said_of(node: Apply, length: Any, asked: Apply, shapes: Sequence[tuple[Any,
     for variable, lengths in zip(node.inputs, shapes, strict=True):
         for axis, stand_in in enumerate(lengths):
             if not isinstance(stand_in, Constant):
-                memo[stand_in] = shape_i(variable, axis)
+                memo[stand_in] = folded_shape_i(variable, axis)
     return rebuild([cast(as_tensor_variable(length), "int64")], memo)[0]

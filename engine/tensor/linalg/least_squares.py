@@ -17,7 +17,7 @@ from engine.tensor.math import mul, neg
 from engine.tensor.products import dot
 from engine.tensor.rearranging import moveaxis
 from engine.tensor.replaced_op import ReplacedOp
-from engine.tensor.shape import reshape, shape_i, transpose
+from engine.tensor.shape import lengths_along, reshape, transpose
 from engine.tensor.type import tensor_type
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ class TensorInv(ReplacedOp):
             raise ValueError(
                 f"Inverting {a.type} with ind={self.ind}: it must be from 1 to {a.type.ndim - 1}"
             )
-        lengths = [shape_i(a, axis) for axis in range(a.type.ndim)]
+        lengths = lengths_along(a)
         found = inv(_as_matrix(a, self.ind))
         return [reshape(found, (*lengths[self.ind :], *lengths[: self.ind]))]
 
@@ -90,12 +90,12 @@ class TensorInv(ReplacedOp):
             return [None]
         turned, given = (_as_matrix(v, a.type.ndim - self.ind) for v in (outputs[0], gradient))
         found = neg(dot(dot(transpose(turned), given), transpose(turned)))
-        return [reshape(found, [shape_i(a, axis) for axis in range(a.type.ndim)])]
+        return [reshape(found, lengths_along(a))]
 
 
 def _as_matrix(a: Any, count: int) -> Any:
     """Return `a` with its first `count` axes as rows, and the others as columns."""
-    lengths = [shape_i(a, axis) for axis in range(a.type.ndim)]
+    lengths = lengths_along(a)
     return reshape(a, (reduce(mul, lengths[:count]), reduce(mul, lengths[count:])))
 
 
@@ -116,7 +116,7 @@ def tensorsolve(a: Any, b: Any, axes: Sequence[int] | None = None) -> TensorVari
         a = moveaxis(a, list(axes), list(range(a.type.ndim - len(axes), a.type.ndim)))
     if a.type.ndim <= b.type.ndim:
         raise ValueError(f"Solving for {b.type} by {a.type}: the coefficients must have more dimensions")
-    lengths = [shape_i(a, axis) for axis in range(a.type.ndim)]
+    lengths = lengths_along(a)
     unknown = lengths[b.type.ndim :]
     matrix = reshape(a, (reduce(mul, lengths[: b.type.ndim]), reduce(mul, unknown)))
     return reshape(solve(matrix, b.flatten(), b_ndim=1), unknown)

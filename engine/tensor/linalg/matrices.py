@@ -26,7 +26,7 @@ from engine.tensor.reduction import max as largest
 from engine.tensor.reduction import min as smallest
 from engine.tensor.reduction import sum as sum_over
 from engine.tensor.replaced_op import ReplacedOp
-from engine.tensor.shape import expand_dims, lengths_known, reshape, shape_i
+from engine.tensor.shape import expand_dims, lengths_along, reshape, shape_i
 
 if TYPE_CHECKING:
     from engine.tensor.variable import TensorVariable
@@ -51,7 +51,7 @@ class KroneckerProduct(ReplacedOp):
         a, b = inputs
         if a.type.ndim != b.type.ndim:
             raise TypeError(f"Applying {self} to {a.type} and {b.type}: both must have as many dimensions")
-        lengths = zip(lengths_known(a), lengths_known(b), strict=True)
+        lengths = zip(lengths_along(a), lengths_along(b), strict=True)
         product = mul(_spread(a, 0), _spread(b, 1))
         return [reshape(product, [first * second for first, second in lengths])]
 
@@ -60,7 +60,7 @@ class KroneckerProduct(ReplacedOp):
         if gradient is None:
             return [None, None]
         ndim = a.type.ndim
-        pairs = zip(lengths_known(a), lengths_known(b), strict=True)
+        pairs = zip(lengths_along(a), lengths_along(b), strict=True)
         apart = reshape(gradient, [length for pair in pairs for length in pair])
         of_a = sum_over(mul(apart, _spread(b, 1)), range(1, 2 * ndim, 2))
         of_b = sum_over(mul(apart, _spread(a, 0)), range(0, 2 * ndim, 2))
@@ -103,7 +103,7 @@ def matrix_power(M: Any, n: int) -> TensorVariable:
         M = matmul(M, M) if n else M
     if found is not None:
         return found
-    return alloc(eye(shape_i(M, -2), shape_i(M, -1), 0, M.type.dtype), *lengths_known(M))
+    return alloc(eye(shape_i(M, -2), shape_i(M, -1), 0, M.type.dtype), *lengths_along(M))
 
 
 class BlockDiagonal(ReplacedOp, MatrixOp):
@@ -120,7 +120,7 @@ class BlockDiagonal(ReplacedOp, MatrixOp):
         self.gufunc_signature = f"{arguments}->(m,n)"
 
     def replacement(self, *inputs: Any) -> Sequence[Any]:
-        lengths = [lengths_known(block) for block in inputs]
+        lengths = [lengths_along(block) for block in inputs]
         dtype = common(tuple([block.type.dtype for block in inputs]))
         whole = zeros([reduce(operator.add, along) for along in zip(*lengths, strict=True)], dtype)
         for place, block in zip(_blocks(lengths), inputs, strict=True):
@@ -131,7 +131,7 @@ class BlockDiagonal(ReplacedOp, MatrixOp):
         gradient = cotangents[0]
         if gradient is None:
             return [None] * len(inputs)
-        places = _blocks([lengths_known(block) for block in inputs])
+        places = _blocks([lengths_along(block) for block in inputs])
         return [as_gradient(gradient[p], b.type.dtype) for p, b in zip(places, inputs, strict=True)]
 
 

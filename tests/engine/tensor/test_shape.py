@@ -22,10 +22,6 @@ def test_a_length_is_an_int64_of_no_dimensions():
     assert [same(f, np.array(n)) for f, n in zip(found, (3, 0), strict=True)] == [True, True]
 
 
-def test_a_known_length_is_a_constant():
-    assert pt.shape_i(pt.tensor("x", "float64", (None, 7)), 1).data == 7
-
-
 def test_a_length_along_no_axis_is_refused():
     for axis in (2, -3):
         with pytest.raises(ValueError, match="out of bounds for array of dimension 2"):

@@ -46,9 +46,4 @@ EXPLAINED: tuple[ExplainedDifference, ...] = (
         "tests/scan/test_basic.py::test_missing_input_error", "", "the function refuses it, not the loop"
     ),
     difference("tests/scalar/test_loop.py::test_same_out_as_inp_error", "", "a state may become another one"),
-    difference(
-        "tests/tensor/random/test_basic.py::test_rebuild",
-        "(50,)",
-        "a known length is a constant from the start",
-    ),
 )

@@ -15,7 +15,6 @@ _BATCHED = "a batch is an Op with more axes, not a Blockwise (decision 0117)"
 _COUNTED = "it counts the Ops of a compiled graph"
 _REDUCED = "a sum over several axes has the bits of numpy's, not those of one axis after the other"
 _BROADCASTS = "an axis broadcasts only if its length is known to be 1 (decision 0111)"
-_KNOWN = "a length that is computed is known when the graph is rewritten"
 _AUTOCAST = "a Python number takes the dtype of what it meets (NEP 50)"
 
 INTERNAL: tuple[ExplainedDifference, ...] = (
@@ -96,8 +95,6 @@ EXPLAINED: tuple[ExplainedDifference, ...] = (
     ),
     difference("tests/tensor/test_basic.py::*numpy_compare_tuple*", "SpecifyShape", _BROADCASTS),
     difference("tests/tensor/test_subtensor.py::*", "Runtime broadcasting not allowed", _BROADCASTS),
-    difference("tests/tensor/test_shape.py::TestReshape::test_rebuild", "(None, 50)", _KNOWN),
-    difference("tests/tensor/test_basic.py::TestAlloc::test_rebuild*", "(50,) == (100,)", _KNOWN),
     difference("tests/tensor/test_shape.py::*shape_in_grad", "second", "a constraint that holds is left out"),
     difference("tests/tensor/test_shape.py::*non_tensor_type", "looks like a dtype", "a name is no dtype"),
     difference("tests/tensor/*", "pytensor.scalar.autocast_float", _AUTOCAST),
