@@ -23,7 +23,7 @@ ALLOWED = {
     frozenset(
         {
             "engine.gradient.forward",
-            "engine.gradient.reverse",
+            "engine.gradient.backpropagation",
             "engine.gradient.stable_forms",
             "engine.gradient.stable_inverses",
             "engine.gradient.stable_logs",

@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING, Any
 
 from engine.errors import DisconnectedInputError, GradientError
 from engine.errors import NullGradientError as NullTypeGradError
-from engine.gradient.reverse import Lop, grad, pull_back, pullback
+from engine.gradient.backpropagation import pull_back
+from engine.gradient.reverse import Lop, grad, pullback
 from engine.graph.connections import io_connection_pattern as connections
 
 if TYPE_CHECKING:

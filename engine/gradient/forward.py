@@ -12,7 +12,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from engine.errors import DisconnectedInputError, NullGradientError
-from engine.gradient.reverse import answer, as_derivative, as_given, as_variables, check_choices, pull_back
+from engine.gradient.arguments import answer, as_derivative, as_given, as_variables, check_choices
+from engine.gradient.backpropagation import pull_back
 from engine.gradient.stable_forms import leaves_of, stable_form
 from engine.gradient.user_ops import pulled_back, pushed_forward
 from engine.graph.apply import Apply

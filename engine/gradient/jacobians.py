@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from engine.gradient.reverse import as_given, as_variables, derivative_dtype, grad, pullback
+from engine.gradient.arguments import as_given, as_variables, derivative_dtype
+from engine.gradient.reverse import grad, pullback
 from engine.graph.variables import Variable
 from engine.scanning.construction import scan
 from engine.tensor.blockwise import vectorize_graph

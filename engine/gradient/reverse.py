@@ -1,10 +1,4 @@
-"""Reverse accumulation: gradients over the nodes that compute a cost.
-
-A gradient has the type of its variable. An integer variable has a float64 gradient, as if the
-operations on it were on real numbers; no gradient flows through an operation whose result is an
-integer or a bool. The gradient for a complex variable is that for its real part plus i times that for its
-imaginary part; costs are real.
-"""
+"""Gradients of a cost, a real number, and of several outputs: what users call, and its options."""
 
 from __future__ import annotations
 
@@ -13,22 +7,17 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, overload
 
 from engine.errors import DisconnectedInputError, NullGradientError
-from engine.gradient.accumulation import added
-from engine.gradient.stable_forms import leaves_of, stable_form
-from engine.gradient.user_ops import pulled_back
-from engine.graph.absent_gradients import DisconnectedType, NullType, disconnected_type
+from engine.gradient.arguments import answer, as_given, as_list, as_variables, check_choices, derivative_dtype
+from engine.gradient.backpropagation import accumulate, is_connected, summed
+from engine.graph.absent_gradients import DisconnectedType, NullType
 from engine.graph.apply import Apply
-from engine.graph.connections import connected_outputs, reached_from
 from engine.graph.traversal import graph_inputs, io_toposort
-from engine.graph.user_ops import is_user_op
 from engine.graph.variables import Constant, Variable, note_uses
-from engine.scalar.promotion import COMPLEX, DISCRETE, INEXACT
+from engine.scalar.promotion import COMPLEX, DISCRETE
 from engine.scalar.type import ScalarType
 from engine.tensor.checks import specify_shape
-from engine.tensor.conversion import as_tensor_variable, is_foreign, number
+from engine.tensor.conversion import is_foreign, number
 from engine.tensor.creation import zeros_like
-from engine.tensor.elemwise import as_gradient
-from engine.tensor.math import add
 from engine.tensor.numbers import as_numbers
 from engine.tensor.single_numbers import TensorsOfNumbers, tensor_from_scalar
 from engine.tensor.type import TensorType
@@ -181,7 +170,7 @@ def _gradients(
     roots = [v for v, cotangent in cotangents.items() if cotangent is not None or v not in known]
     nodes = io_toposort(set(consider_constant or ()), roots)
     note_uses(roots)
-    _accumulate(nodes, targets, cotangents, known, consider_constant or ())
+    accumulate(nodes, targets, cotangents, known, consider_constant or ())
     gradients = [cotangents.get(target) for target in targets]
     if any(gradient is None for gradient in gradients):
         _check_connected(
@@ -192,24 +181,6 @@ def _gradients(
         )
     pairs = zip(gradients, targets, strict=True)
     return [answer(gradient, target, return_disconnected) for gradient, target in pairs]
-
-
-def answer(derivative: Any, variable: Variable, return_disconnected: str) -> Any:
-    """Return the derivative for `variable`; if there is none, what `return_disconnected` says."""
-    if derivative is not None or return_disconnected == "zero":
-        return as_derivative(derivative, variable)
-    return None if return_disconnected == "none" else disconnected_type.make_variable()
-
-
-def check_choices(name: str, disconnected: str, returned: str) -> None:
-    """Raise ValueError for an unknown choice of what to do about a variable that is not connected.
-
-    `name` is the name of the argument `disconnected`.
-    """
-    if disconnected not in ("raise", "warn", "ignore"):
-        raise ValueError(f'{name}={disconnected!r}: it must be "raise", "warn" or "ignore"')
-    if returned not in ("zero", "none", "disconnected"):
-        raise ValueError(f'return_disconnected={returned!r}: it must be "zero", "none" or "disconnected"')
 
 
 def pullback(
@@ -226,7 +197,7 @@ def pullback(
     `f` and `cotangents` are one variable each, or equally many. Everything else is as in `grad`. Raises
     ValueError if the numbers differ.
     """
-    several = [_as_list(each) for each in (f, wrt, cotangents)]
+    several = [as_list(each) for each in (f, wrt, cotangents)]
     if any(map(_has_numbers, several)):
         found = _pullback_of_numbers(*several, consider_constant, disconnected_inputs, return_disconnected)
         return as_given(wrt, found)
@@ -237,7 +208,7 @@ def pullback(
         )
     check_choices("disconnected_inputs", disconnected_inputs, return_disconnected)
     answers = (disconnected_inputs, return_disconnected)
-    found = _gradients(_summed(outputs, given), as_variables(wrt), (), consider_constant, answers)
+    found = _gradients(summed(outputs, given), as_variables(wrt), (), consider_constant, answers)
     return as_given(wrt, found)
 
 
@@ -246,15 +217,6 @@ def _pullback_of_numbers(f: list[Any], wrt: list[Any], cotangents: list[Any], *o
     every = _on_tensors([*f, *wrt, *cotangents])
     first, last = len(f), len(f) + len(wrt)
     return _as_numbers(pullback(every[:first], every[first:last], every[last:], *options), wrt)
-
-
-def _summed(outputs: Sequence[Variable], cotangents: Sequence[Any]) -> dict[Variable, Any]:
-    """Return the cotangent of each variable, summed for a variable that occurs several times."""
-    found: dict[Variable, Any] = {}
-    for output, cotangent in zip(outputs, cotangents, strict=True):
-        if cotangent is not None:
-            found[output] = cotangent if output not in found else add(found[output], cotangent)
-    return found
 
 
 def Lop(  # PyTensor's name
@@ -267,31 +229,6 @@ def Lop(  # PyTensor's name
 ) -> Any:
     """Return `pullback(...)`; this is its older name."""
     return pullback(f, wrt, eval_points, consider_constant, disconnected_inputs, return_disconnected)
-
-
-def as_variables(given: Any) -> list[Any]:
-    """Return one variable or several as a list of tensor variables."""
-    return [as_tensor_variable(item) for item in _as_list(given)]
-
-
-def _as_list(given: Any) -> list[Any]:
-    return list(given) if isinstance(given, list | tuple) else [given]
-
-
-def as_given(given: Any, found: list[Any]) -> Any:
-    """Return `found` in the form of `given`: a list, a tuple or a single item."""
-    return found if isinstance(given, list) else tuple(found) if isinstance(given, tuple) else found[0]
-
-
-def pull_back(outputs: Sequence[Variable], cotangents: Sequence[Any], wrt: Sequence[Variable]) -> list[Any]:
-    """Return the gradient for each of `wrt`, given the gradients `cotangents` for `outputs`.
-
-    None stands for no dependence, of the cost on an output or of the outputs on a variable. A gradient
-    has the dtype of its variable, or is float64. Raises NullGradientError for an Op without a gradient.
-    """
-    found = _summed(outputs, cotangents)
-    _accumulate(io_toposort((), list(found)), wrt, found, ())
-    return [None if found.get(target) is None else as_derivative(found[target], target) for target in wrt]
 
 
 def _check(cost: Any, targets: Sequence[Any], known_grads: Known | None) -> None:
@@ -317,141 +254,12 @@ def _check(cost: Any, targets: Sequence[Any], known_grads: Known | None) -> None
             )
 
 
-def _accumulate(
-    nodes: Sequence[Apply],
-    targets: Sequence[Variable],
-    cotangents: dict[Variable, Any],
-    known: Collection[Variable],
-    constants: Iterable[Variable] = (),
-) -> None:
-    """Add to `cotangents` those of all variables between `targets` and its keys, from the outputs back.
-
-    A node that has a stable form is differentiated in that form, unless somebody asks for a variable
-    that the form skips.
-    """
-    needed = _needed(nodes, targets)
-    _refuse_draws(nodes, needed.difference(known), [v for v, g in cotangents.items() if g is not None])
-    asked, present = {*targets, *known, *constants}, set(nodes)
-    for node in reversed(nodes):
-        form = stable_form(node)
-        leaves = None if form is None else leaves_of(form, node, present, asked)
-        if leaves is None:
-            _accumulate_node(node, needed, cotangents, known)
-        else:
-            wanted = [leaf for leaf in leaves if leaf in needed and leaf not in known]
-            _accumulate_form(form, leaves, wanted, node.outputs[0], cotangents)
-
-
-def _refuse_draws(nodes: Sequence[Apply], needed: Collection[Variable], roots: Collection[Variable]) -> None:
-    """Raise NullGradientError if `roots` depend on draws of whole numbers by parameters that are `needed`.
-
-    Such draws change in steps: a gradient of 0 tells nothing of how often they do.
-    """
-    for node in nodes:
-        if not node.op.is_draw or not any(variable in needed for variable in node.inputs):
-            continue
-        for output in node.outputs:
-            is_discrete = isinstance(output.type, TensorType) and output.type.dtype in DISCRETE
-            if is_discrete and _is_connected(output, nodes, roots):
-                raise NullGradientError(
-                    f"Taking a gradient through {node.op}: draws of whole numbers have none by their "
-                    "parameters; name those that are constants with disconnected_grad",
-                    node.op,
-                )
-
-
-def _accumulate_node(
-    node: Apply, needed: Collection[Variable], cotangents: dict[Variable, Any], known: Collection[Variable]
-) -> None:
-    """Add the gradients that flow through `node` to its inputs that are `needed` and not `known`."""
-    given = [cotangents.get(output) for output in node.outputs]
-    wanted = [variable in needed and variable not in known for variable in node.inputs]
-    if is_user_op(node.op):
-        wanted = [w and c for w, c in zip(wanted, _connected(node, given), strict=True)]
-    if not any(wanted) or all(cotangent is None for cotangent in given):
-        return
-    check_complex(node)
-    found = pulled_back(node.op, node.inputs, node.outputs, given, wanted)
-    for variable, is_wanted, gradient in zip(node.inputs, wanted, found, strict=True):
-        if is_wanted and gradient is not None:
-            _add(cotangents, variable, gradient)
-
-
-def check_complex(node: Apply) -> None:
-    """Raise NullGradientError for a node with complex numbers of an Op without derivatives of them."""
-    if is_user_op(node.op) or node.op.differentiates_complex:
-        return
-    if any(getattr(v.type, "dtype", None) in COMPLEX for v in (*node.inputs, *node.outputs)):
-        raise NullGradientError(
-            f"Taking a gradient through {node.op}: it has none of complex numbers", node.op
-        )
-
-
-def _accumulate_form(
-    form: Variable,
-    leaves: Sequence[Variable],
-    wanted: Sequence[Variable],
-    output: Variable,
-    cotangents: dict[Variable, Any],
-) -> None:
-    """Add to `cotangents` those of `wanted`, which are `leaves` of the stable `form` of `output`."""
-    if output not in cotangents or not wanted:
-        return
-    found = {form: cotangents[output]}
-    _accumulate(io_toposort(leaves, [form]), wanted, found, ())
-    for leaf in wanted:
-        if leaf in found:
-            _add(cotangents, leaf, as_derivative(found[leaf], leaf))
-
-
-def _add(cotangents: dict[Variable, Any], variable: Variable, gradient: Any) -> None:
-    before = cotangents.get(variable)
-    if getattr(gradient.type, "dtype", None) in COMPLEX:
-        gradient = as_gradient(gradient, variable.type.dtype)
-    cotangents[variable] = gradient if before is None else added(before, gradient)
-
-
-def _connected(node: Apply, cotangents: Sequence[Any]) -> list[bool]:
-    """Return for each input if, as the Op says, an output that has a cotangent depends on it."""
-    given = [cotangent is not None for cotangent in cotangents]
-    return [
-        any(depends and has for depends, has in zip(row, given, strict=True))
-        for row in node.op.connection_pattern(node)
-    ]
-
-
-def _needed(nodes: Sequence[Apply], targets: Sequence[Variable]) -> set[Variable]:
-    """Return the variables whose gradient is needed: `targets`, and the floats computed from them."""
-    needed = set(targets)
-    for node in nodes:
-        if any(variable in needed for variable in node.inputs):
-            reached = connected_outputs(node, needed) if is_user_op(node.op) else node.outputs
-            needed.update([output for output in reached if _is_float(output)])
-    return needed
-
-
-def _is_float(variable: Variable) -> bool:
-    return getattr(variable.type, "dtype", "float64") in INEXACT
-
-
-def derivative_dtype(variable: Any) -> str:
-    """Return the dtype of derivatives for `variable`: its own, or float64 if that is no float."""
-    dtype = getattr(variable.type, "dtype", None)
-    return dtype if dtype in INEXACT else "float64"
-
-
-def as_derivative(value: Any, variable: Any) -> Any:
-    """Return `value` as a derivative for `variable`: cast to its dtype, or zeros for None."""
-    dtype = derivative_dtype(variable)
-    return zeros_like(variable, dtype) if value is None else as_gradient(value, dtype)
-
-
 def _check_connected(
     targets: Sequence[Any], nodes: Sequence[Apply], roots: Collection[Variable], disconnected_inputs: str
 ) -> None:
     """Raise or warn if none of `roots` depends on the values of one of `targets`."""
     for target in targets:
-        if disconnected_inputs == "ignore" or _is_connected(target, nodes, roots):
+        if disconnected_inputs == "ignore" or is_connected(target, nodes, roots):
             continue
         message = (
             f"Taking a gradient for {target} of type {target.type}: the cost does not depend on its "
@@ -461,9 +269,3 @@ def _check_connected(
         if disconnected_inputs == "raise":
             raise DisconnectedInputError(message, target)
         warnings.warn(message, stacklevel=3)
-
-
-def _is_connected(target: Variable, nodes: Sequence[Apply], roots: Collection[Variable]) -> bool:
-    """Return True if one of `roots`, computed by `nodes`, depends on the values of `target`."""
-    reached = reached_from(target, nodes)
-    return any(root in reached for root in roots)

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 from cachegraph.named_tuples import NamedTuple
 from engine.errors import MissingInputError
+from engine.gradient.arguments import as_derivative
+from engine.gradient.backpropagation import pull_back
 from engine.gradient.forward import push_forward
-from engine.gradient.reverse import as_derivative, pull_back
 from engine.graph.absent_gradients import DisconnectedType
 from engine.graph.op import Op
 from engine.graph.traversal import graph_inputs

@@ -13,7 +13,8 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
-from engine.gradient.reverse import grad, pull_back
+from engine.gradient.backpropagation import pull_back
+from engine.gradient.reverse import grad
 from engine.graph.apply import Apply
 from engine.graph.connections import io_connection_pattern as connections
 from engine.graph.fgraph import FrozenFunctionGraph

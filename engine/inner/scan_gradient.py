@@ -18,7 +18,7 @@ from collections.abc import Iterator, Sequence
 from functools import reduce
 from typing import Any
 
-from engine.gradient.reverse import pull_back
+from engine.gradient.backpropagation import pull_back
 from engine.inner.scan_building import ScanBuilder, State
 from engine.inner.scan_info import InnerInputs, InnerOutputs, OuterInputs, OuterOutputs, ScanLike
 from engine.inner.scan_steps import Pairs, StepsDone, computed_inside

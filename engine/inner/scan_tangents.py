@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from engine.gradient.arguments import derivative_dtype
 from engine.gradient.forward import push_forward
-from engine.gradient.reverse import derivative_dtype
 from engine.inner.scan_building import ScanBuilder, State
 from engine.inner.scan_info import InnerInputs, InnerOutputs, OuterInputs, ScanLike
 from engine.inner.scan_steps import Pairs, StepsDone, computed_inside
