@@ -1,4 +1,4 @@
-"""What derivatives take, one variable or several, and what they give: its type, and what is not connected."""
+"""Arguments and results of derivatives: one variable or several, types, and answers for no connection."""
 
 from __future__ import annotations
 
