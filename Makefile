@@ -3,6 +3,9 @@
 .PHONY: help demo test test-all library adapter-on-oldest-pytensor lint format types imports site dist bench \
     environment clean
 
+# Tests start hundreds of processes; each would compile every module anew.
+unexport PYTHONDONTWRITEBYTECODE
+
 python = .venv/bin/python
 # Words for tools/set-up: make test setup="--version 3.12", setup="--pins constraints-oldest.txt --oldest".
 setup =
