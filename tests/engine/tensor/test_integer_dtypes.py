@@ -9,6 +9,10 @@ from engine import grad
 from tests.engine.special_values import SIGNED, UNSIGNED, special
 
 INTEGERS = (*SIGNED, *UNSIGNED)
+SOME_SLOW = [
+    pytest.param(dtype, marks=[pytest.mark.slow] if dtype.endswith(("16", "32")) else [])
+    for dtype in INTEGERS
+]
 
 
 def check(inputs, cases, values):
@@ -25,7 +29,7 @@ def matrix(dtype):
     return np.array([values, values[::-1], np.roll(values, 3)])
 
 
-@pytest.mark.parametrize("dtype", INTEGERS)
+@pytest.mark.parametrize("dtype", SOME_SLOW)
 def test_reductions_and_orders(dtype, kernels_once):
     x, value = pt.matrix("x", dtype=dtype), matrix(dtype)
     cases = [(pt.sort(x, 1), np.sort(value, 1)), (pt.argsort(x, 0), np.argsort(value, 0, kind="stable"))]
