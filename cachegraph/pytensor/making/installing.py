@@ -8,6 +8,7 @@ from functools import partial
 from importlib import import_module
 from typing import Any
 
+from cachegraph.garbage import kept_for_good
 from cachegraph.platforms import require_linux
 from cachegraph.pytensor import nutpie
 from cachegraph.pytensor.backends import NUMBA, DefaultMode, add_mode
@@ -72,6 +73,14 @@ def install(*, backend: str | None = None, force: bool = False, large_constants:
     """
     require_linux("installing cachegraph.pytensor")
     import_module("pytensor")  # with CACHEGRAPH_PYTENSOR (activation.py), its import installs
+    with kept_for_good():  # this imports a hundred modules
+        _install(backend, force)
+        from cachegraph.pytensor.making.maker import CachedMaker
+
+        CachedMaker.large_constants = large_constants
+
+
+def _install(backend: str | None, force: bool) -> None:
     if not _before and not force:
         _refuse_unknown()
     mode = add_mode(backend) if backend not in (None, NUMBA) else None
@@ -81,9 +90,6 @@ def install(*, backend: str | None = None, force: bool = False, large_constants:
         _default.become(mode)
     elif backend is not None:
         _default.restore()
-    from cachegraph.pytensor.making.maker import CachedMaker
-
-    CachedMaker.large_constants = large_constants
 
 
 def uninstall() -> None:
