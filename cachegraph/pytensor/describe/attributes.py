@@ -117,6 +117,8 @@ def state_of(value: Any) -> dict[str, object]:
     cls: type = type(value)
     left_out, slots = attributes_of(cls)
     state = {name: item for name, item in getattr(value, "__dict__", {}).items() if name not in left_out}
+    if not slots:
+        return state
     return {**{name: getattr(value, name) for name in slots if hasattr(value, name)}, **state}
 
 

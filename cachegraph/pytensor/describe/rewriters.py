@@ -117,7 +117,10 @@ class PlainRewriters:
     def _object(self, value: Any) -> object:
         state = state_of(value)
         try:
-            attributes = [(name, self._value(state[name])) for name in sorted(state)]
+            attributes = [
+                (name, item if type(item) in _SCALARS else self._value(item))
+                for name, item in sorted(state.items())
+            ]
         except Unfingerprintable as error:
             error.inside(f"an attribute of a {type(value).__qualname__}")
             raise

@@ -46,6 +46,7 @@ _NOT_PARAMETERS = frozenset(
 """Attributes of a database that are written elsewhere, or are names, reports or caches."""
 
 _NUMBERS = frozenset((type(None), bool, int, float))
+_ABSENT = object()
 _WITHOUT_REFERENCES = 2
 """The version of marshal's format in which equal values have equal bytes."""
 
@@ -81,14 +82,13 @@ def encode_databases(roots: tuple[Any, ...], late: frozenset[str], context: Enco
             context.foreign += foreign
             return encoding
     code, before = context.code, context.foreign
-    numbers = {key: number for number, key in enumerate(reached)}
-    unused = [package for package in LATE if package in sys.modules and package not in late]
     plain = PlainRewriters(context)
+    contents = _Contents(reached, [name for name in LATE if name in sys.modules and name not in late], plain)
     rows = [
         (
             context.class_row(type(database)),
             plain.parameters(parameters),
-            *_entries(database, members, numbers, unused, plain),
+            *_entries(database, members, contents),
         )
         for database, members, parameters in zip(stamp[::4], stamp[1::4], stamp[3::4], strict=True)
     ]
@@ -134,26 +134,39 @@ def _stamp(databases: Iterable[tuple[Any, Members]]) -> Iterator[object]:
         yield _attributes(database)
 
 
-def _entries(
-    database: Any,
-    members: Members,
-    numbers: dict[int, int],
-    unused: list[str],
-    rewriters: PlainRewriters,
-) -> Iterator[object]:
-    """Yield the entries of `database`: `rewriters` as plain values, databases by `numbers`; but none of the
-    `unused` packages.
+class _Contents(dict[int, object]):
+    """What entries contain, by id: databases their numbers, rewriters plain values. Many rewriters are in
+    several databases; each is described once.
     """
+
+    def __init__(self, databases: Iterable[int], unused: list[str], rewriters: PlainRewriters) -> None:
+        """The rewriters of the `unused` packages have no content: ABSENT."""
+        super().__init__({key: number for number, key in enumerate(databases)})
+        self._unused = unused
+        self._rewriters = rewriters
+
+    def of(self, item: Any) -> object:
+        """Return the content of an entry; raises Unfingerprintable."""
+        found = self.get(id(item))
+        if found is None:
+            absent = self._unused and not _rewrites_beyond(item, self._unused)
+            found = self[id(item)] = _ABSENT if absent else self._rewriters.plain(item)
+        return found
+
+
+def _entries(database: Any, members: Members, contents: _Contents) -> Iterator[object]:
+    """Yield the entries of `database` that have contents."""
     tags = _tags(members)
     mappings = [getattr(database, name, {}) for name in _MAPPINGS]
     for name in sorted(database._names):
         (item,) = members[name]
-        number = numbers.get(id(item))
-        if number is None and unused and not _rewrites_beyond(item, unused):
-            continue
         try:
-            content = rewriters.plain(item) if number is None else number
-            positions = [_position(mapping.get(name)) for mapping in mappings]
+            content = contents.of(item)
+            if content is _ABSENT:
+                continue
+            positions = [mapping.get(name) for mapping in mappings]
+            if not _NUMBERS.issuperset(map(type, positions)):
+                positions = [_position(value) for value in positions]
         except Unfingerprintable as error:
             error.inside(f"rewrite {name!r}")
             raise

@@ -97,6 +97,8 @@ class EncodingContext:
         self.rewriters: list[Any] = []
         """The encoded rewriters that contain code of others."""
         self._ops: dict[int, tuple[Any, bytes]] = {}
+        self._of_host: dict[type, bytes] = {}
+        """The rows of the classes of PyTensor and PyMC that were asked for, by their release."""
         self.code = 0
         """How often code was encoded: an item that holds code may mean another thing next time."""
         self.foreign = 0
@@ -127,10 +129,16 @@ class EncodingContext:
 
     def class_row(self, cls: type) -> bytes:
         """Return the row of `cls`: by its release, or by its code, written once per description."""
+        known = self._of_host.get(cls)
+        if known is not None:
+            return known
         self.modules.add(cls.__module__)
-        self.foreign += not is_of_host(cls)
+        is_foreign = not is_of_host(cls)
+        self.foreign += is_foreign
         released = _release_row(cls, self.described)
         if released is not None:
+            if not is_foreign:
+                self._of_host[cls] = released
             return released
         self.code += 1
         found = self.classes.get(cls)
