@@ -14,7 +14,7 @@ from functools import cache
 
 from cachegraph.fingerprint.encoding import encode
 from cachegraph.fingerprint.origin import origin_of, release_of
-from cachegraph.fingerprint.releases import package_version
+from cachegraph.fingerprint.releases import metadata_in, package_version
 from cachegraph.fingerprint.source import imported_source
 
 HOST_PACKAGES = ("pytensor", "pymc")
@@ -62,11 +62,7 @@ def _is_checkout(name: str) -> bool:
 def is_edited(package: str) -> bool:
     """Return True if a source file of an installed package is younger than its installer's last record."""
     site, name = os.path.split(package)
-    records = [
-        os.path.join(site, entry, "RECORD")
-        for entry in os.listdir(site)
-        if entry.endswith(".dist-info") and entry.partition("-")[0].lower() == name
-    ]
+    records = [os.path.join(site, entry, "RECORD") for entry, _ in metadata_in(site).get(name, ())]
     try:
         installed = max(os.stat(record).st_mtime for record in records)
     except (OSError, ValueError):  # no record of the installation
