@@ -19,7 +19,6 @@ reaches it; elsewhere it is a plain value or has no encoding.
 from __future__ import annotations
 
 from abc import ABCMeta
-from collections import namedtuple
 from collections.abc import Iterator
 from dataclasses import MISSING, Field
 from enum import Enum
@@ -29,6 +28,7 @@ from typing import TYPE_CHECKING, Any
 
 from cachegraph.errors import Unfingerprintable
 from cachegraph.fingerprint.origin import importable_name, is_importable, origin_of, write_origin
+from cachegraph.named_tuples import NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -57,7 +57,13 @@ _OF_ENUMS = frozenset(
 _OF_MEMBERS = ("_name_", "_value_", "_sort_order_", "__objclass__", "_inverted_")
 _OF_FIELDS = ("name", "default", "default_factory", "init", "repr", "hash", "compare", "kw_only", "metadata")
 _POINTER = calcsize("P")
-_FieldOfTuple = type(vars(namedtuple("_", "field"))["field"])
+
+
+class _Named(NamedTuple):
+    field: object
+
+
+_FieldOfTuple = type(vars(_Named)["field"])
 
 
 def encode_class(encoder: Encoder, value: type) -> None:
