@@ -17,6 +17,7 @@ class and code. Released objects are most of what a database has, and are writte
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from types import FunctionType
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -50,6 +51,7 @@ class PlainRewriters:
         self._context = context
         self._shared: dict[int, tuple[object, object]] = {}
         """Ops and functions that several rewriters hold, each with its plain value, by id."""
+        self._writers: dict[type, Callable[[Any], object]] = {}
 
     def plain(self, rewriter: Any) -> object:
         """Return `rewriter` as a plain value, cached unless its code may change; raises Unfingerprintable."""
@@ -84,18 +86,27 @@ class PlainRewriters:
             return value
         if cls is tuple or cls is list:
             return ("T" if cls is tuple else "L", *map(self._value, value))
+        write = self._writers.get(cls)
+        if write is None:
+            write = self._writers[cls] = self._writer_of(cls)
+        return write(value)
+
+    def _writer_of(self, cls: type) -> Callable[[Any], object]:
+        """Return what makes instances of a class plain values; no name or number is among them."""
         if is_op_class(cls) or cls is FunctionType:
-            return self._once(value)
-        if cls is frozendict and not value:
-            return ("Q",)
-        if isinstance(value, type) and is_class_of_release(value, self._context.described):
-            return "C", self._context.class_row(value)
-        name = _name_in_release(value, self._context)
-        if name is not None:
-            return name
-        if not is_object_of_release(cls, self._context.described):
-            return "E", encode_value(value, self._context)
-        return self._object(value)
+            return self._once
+        if cls is FromFunctionNodeRewriter:
+            return lambda value: _name_in_release(value, self._context) or self._encoded(value)
+        if issubclass(cls, type):
+            return self._class
+        if cls is frozendict:
+            return lambda value: self._encoded(value) if value else ("Q",)
+        return self._object if is_object_of_release(cls, self._context.described) else self._encoded
+
+    def _class(self, cls: type) -> object:
+        if is_class_of_release(cls, self._context.described):
+            return "C", self._context.class_row(cls)
+        return self._encoded(cls)
 
     def _once(self, value: Any) -> object:
         """Return the plain value of an Op or a function, found once unless its code may change."""
