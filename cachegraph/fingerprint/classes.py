@@ -27,7 +27,7 @@ from types import GetSetDescriptorType, MemberDescriptorType
 from typing import TYPE_CHECKING, Any
 
 from cachegraph.errors import Unfingerprintable
-from cachegraph.fingerprint.origin import importable_name, is_importable, origin_of, write_origin
+from cachegraph.fingerprint.origin import HEAP_TYPE, is_followed
 from cachegraph.named_tuples import NamedTuple
 
 if TYPE_CHECKING:
@@ -35,7 +35,6 @@ if TYPE_CHECKING:
 
     from cachegraph.fingerprint.encoder import Encoder
 
-_HEAP_TYPE = 1 << 9  # Py_TPFLAGS_HEAPTYPE: set on every class made by a class statement
 # Attributes that Python or a standard decorator derives from the rest, or that only serve readers.
 _NOT_IDENTITY = frozenset(
     (
@@ -66,22 +65,9 @@ class _Named(NamedTuple):
 _FieldOfTuple = type(vars(_Named)["field"])
 
 
-def encode_class(encoder: Encoder, value: type) -> None:
-    """Write a class: by its code if it is followed, else by its name."""
-    if is_importable(value) and not _is_followed(value, encoder.described):
-        module, qualname = importable_name(value)
-        encoder.tag(b"C")
-        encoder.text(module)
-        encoder.text(qualname)
-        if encoder.follows:
-            write_origin(encoder, module, encoder.described)
-        return
-    encoder.definition(value, write_class)
-
-
 def write_class(encoder: Encoder, value: type) -> None:
     """Write a class by its code; raises Unfingerprintable for an attribute that has no encoding."""
-    if not value.__flags__ & _HEAP_TYPE:
+    if not value.__flags__ & HEAP_TYPE:
         raise Unfingerprintable(f"class {value.__qualname__}", "it is a native class that no name imports")
     encoder.tag(b"c")
     encoder.text(value.__name__)
@@ -174,7 +160,7 @@ def has_own_code(cls: type, described: Collection[str]) -> bool:
 
     That is so for followed classes that are no metaclasses and keep no state that only native code sees.
     """
-    if issubclass(cls, type) or not _is_followed(cls, described):
+    if issubclass(cls, type) or not is_followed(cls, described):
         return False
     return issubclass(cls, Enum) or keeps_only_attributes(cls)
 
@@ -184,14 +170,9 @@ def keeps_only_attributes(cls: type) -> bool:
     return cls is not object and all(map(_adds_only_attributes, cls.__mro__[:-1]))
 
 
-def _is_followed(cls: type, described: Collection[str]) -> bool:
-    """Return True if only its own code describes `cls`."""
-    return bool(cls.__flags__ & _HEAP_TYPE) and origin_of(cls.__module__, described) == "followed"
-
-
 def _adds_only_attributes(cls: type) -> bool:
     """Return True if `cls` adds no memory to its base's but for slots, `__dict__` and weak references."""
-    if not cls.__flags__ & _HEAP_TYPE:
+    if not cls.__flags__ & HEAP_TYPE:
         return False
     pointers = sum(1 for _ in _slots(cls)) + sum(
         name in vars(cls) and offset > 0

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from cachegraph.fingerprint.encoder import Encoder
 
 Origin = Literal["python", "release", "described", "followed"]
+HEAP_TYPE = 1 << 9  # Py_TPFLAGS_HEAPTYPE: set on every class made by a class statement
 _PYTHON = frozenset(sys.stdlib_module_names) | frozenset(sys.builtin_module_names)
 
 
@@ -302,3 +303,8 @@ def importable_name(cls: type) -> tuple[str, str]:
             "that name does not import it; define it at the top level of a module",
         )
     return module, qualname
+
+
+def is_followed(cls: type, described: Collection[str]) -> bool:
+    """Return True if only its own code describes `cls`."""
+    return bool(cls.__flags__ & HEAP_TYPE) and origin_of(cls.__module__, described) == "followed"

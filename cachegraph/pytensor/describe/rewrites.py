@@ -29,7 +29,7 @@ from pytensor.misc.ordered_set import OrderedSet
 from cachegraph.errors import Unfingerprintable
 from cachegraph.fingerprint.encoding import encode
 from cachegraph.fingerprint.primitives import strong_digest
-from cachegraph.pytensor.describe.rewriters import PlainRewriters
+from cachegraph.pytensor.describe.rewriters import WITHOUT_REFERENCES, PlainRewriters
 from cachegraph.pytensor.describe.values import EncodingContext, encode_value
 
 LATE = ("pytensor.sparse", "pytensor.typed_list")
@@ -47,9 +47,6 @@ _NOT_PARAMETERS = frozenset(
 
 _NUMBERS = frozenset((type(None), bool, int, float))
 _ABSENT = object()
-_WITHOUT_REFERENCES = 2
-"""The version of marshal's format in which equal values have equal bytes."""
-
 Members = dict[str, tuple[Any, ...]]
 """The entries of a database by name and by tag."""
 
@@ -92,7 +89,7 @@ def encode_databases(roots: tuple[Any, ...], late: frozenset[str], context: Enco
         )
         for database, members, parameters in zip(stamp[::4], stamp[1::4], stamp[3::4], strict=True)
     ]
-    encoding = strong_digest(marshal.dumps(rows, _WITHOUT_REFERENCES))
+    encoding = strong_digest(marshal.dumps(rows, WITHOUT_REFERENCES))
     if context.code == code:
         _known[4:] = []
         _known.insert(0, (stamp, late, encoding, context.foreign - before))
