@@ -234,10 +234,13 @@ def _remembered(op: Any, context: EncodingContext) -> bytes | None:
     try:
         for name, value in op.__dict__.items():
             kind: type = type(value)
-            if _kind_of(kind) is _OP:
+            if kind in _PLAIN:
+                if name not in left_out:
+                    plain[name] = value
+            elif _kind_of(kind) is _OP:
                 others.append((name, context.op(value)))
             elif name not in left_out:
-                plain[name] = value._dict if type(value) is frozendict else value
+                plain[name] = value._dict if kind is frozendict else value
                 if not _is_plain(plain[name]):
                     return None
         state = cls, marshal.dumps(plain, 2), tuple(others), context.described
@@ -257,10 +260,10 @@ def _remembered(op: Any, context: EncodingContext) -> bytes | None:
 def _is_plain(value: Any) -> bool:
     """Return True if marshal writes all of `value`; of arrays and numpy's numbers it writes bits alone."""
     cls = type(value)
-    if cls in _CONTAINERS:
-        items = (*value, *value.values()) if cls is dict else value
-        return all(map(_is_plain, items))
-    return cls in _PLAIN
+    if cls not in _CONTAINERS:
+        return cls in _PLAIN
+    items = (*value, *value.values()) if cls is dict else value
+    return _PLAIN.issuperset(map(type, items)) or all(map(_is_plain, items))
 
 
 def encode_constant(constant: Any, context: EncodingContext) -> bytes:
