@@ -19,7 +19,6 @@ import sys
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from typing import Any
-from weakref import WeakKeyDictionary
 
 from pytensor.graph.rewriting.basic import FromFunctionNodeRewriter, Rewriter
 from pytensor.graph.rewriting.db import RewriteDatabase, RewriteDatabaseQuery
@@ -50,7 +49,6 @@ _ABSENT = object()
 Members = dict[str, tuple[Any, ...]]
 """The entries of a database by name and by tag."""
 
-_PACKAGES: WeakKeyDictionary[Any, frozenset[str]] = WeakKeyDictionary()
 _known: list[tuple[list[object], frozenset[str], bytes, int]] = []
 
 
@@ -197,7 +195,7 @@ def _rewrites_beyond(rewriter: Any, packages: list[str]) -> bool:
     parts = list(_rewriters_within(rewriter))
     if parts:
         return any(_rewrites_beyond(part, packages) for part in parts)
-    return _packages(rewriter).isdisjoint(packages)
+    return all(_packages_of(module).isdisjoint(packages) for module in _modules_of(rewriter))
 
 
 def parts_of_rewriter(rewriter: Any) -> Iterator[Any]:
@@ -213,14 +211,6 @@ def parts_of_rewriter(rewriter: Any) -> Iterator[Any]:
 def _rewriters_within(rewriter: Any) -> Iterator[Any]:
     held = (getattr(rewriter, "node_rewriter", None), *getattr(rewriter, "rewrites", ()))
     yield from (part for part in (*held, *getattr(rewriter, "data", ())) if isinstance(part, Rewriter))
-
-
-def _packages(rewriter: Any) -> frozenset[str]:
-    """Return the late packages of `rewriter`, which has no rewriters within."""
-    found = _PACKAGES.get(rewriter)
-    if found is None:
-        found = _PACKAGES[rewriter] = frozenset().union(*map(_packages_of, _modules_of(rewriter)))
-    return found
 
 
 @lru_cache(maxsize=1024)

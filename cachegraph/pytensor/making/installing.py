@@ -6,6 +6,7 @@ import inspect
 import sys
 from functools import partial
 from importlib import import_module
+from types import FunctionType
 from typing import Any
 
 from cachegraph.garbage import kept_for_good
@@ -201,6 +202,9 @@ def _item(place: str) -> Any:
 
 def _parameters(item: Any) -> str:
     """Return the parameter names of a function (of a declared wrapped one), or what is there instead."""
+    if type(item) is FunctionType and not vars(item):  # else another signature may have been put there
+        names, others, named = inspect.getargs(item.__code__)
+        return " ".join(filter(None, (*names, others, named)))
     try:
         return " ".join(inspect.signature(item).parameters)
     except (TypeError, ValueError):
