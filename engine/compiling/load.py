@@ -40,7 +40,7 @@ if TYPE_CHECKING:
             """Return the entry of `key`, checked, or the reason there is none; never raises."""
 
         def lookup_many(self, keys: Sequence[CacheKey]) -> Sequence[Hit | Miss]:
-            """Return what `lookup` returns for each of `keys`, in their order, found together; never raises."""
+            """Return what `lookup` returns for each of `keys`, in order, found together; never raises."""
 
         def read_blob(self, digest_hex: str) -> bytes | None:
             """Return the content of a blob, checked; None if it cannot be read. Never raises."""

@@ -9,8 +9,8 @@
     stage   := (nodes, reasons) PyTensor computes
              | (nodes, function, inputs, outputs, scalars, number of requirements) the engine computes
     function := the fields of a FunctionReference (engine/compiling/compiled.py): in JSON, bytes are
-                {"bytes": hexadecimal digits}, a small array {"numbers": hexadecimal digits, "dtype", "shape"},
-                and any other {"array": which of those that follow}
+                {"bytes": hexadecimal digits}, a small array {"numbers": hexadecimal digits, "dtype",
+                "shape"}, and any other {"array": which of those that follow}
 
 `nodes` are numbers in the stored form of the optimized graph (cachegraph/pytensor/stored/stored_graph.py);
 inputs, outputs, data, kept and scalars (numbers, not arrays, for PyTensor) are places. No value of data, and

@@ -130,8 +130,9 @@ def _stamp(databases: Iterable[tuple[Any, Members]]) -> Iterator[object]:
 
 
 class _Contents(dict[int, object]):
-    """What entries contain, by id: databases their numbers, rewriters plain values. Many rewriters are in
-    several databases; each is described once.
+    """The contents of entries, by id: numbers of databases, and rewriters as `PlainRewriters` has them.
+
+    Many rewriters are in several databases; each is described once.
     """
 
     def __init__(self, databases: Iterable[int], unused: list[str], rewriters: PlainRewriters) -> None:
