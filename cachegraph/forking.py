@@ -27,8 +27,27 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from enum import IntEnum
 from operator import attrgetter
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 from weakref import WeakSet
+
+if TYPE_CHECKING:
+    from typing import Protocol
+
+    class Pausable(Protocol):
+        """Work that must not be going on while the process forks."""
+
+        def pause(self, seconds: float) -> None:
+            """Wait until no other thread is at work, and let none begin; give up after `seconds`."""
+
+        def resume(self, in_child: bool) -> None:
+            """Let threads work again, in the parent or in a child; also called after a pause that failed."""
+
+    class Inherited(Protocol):
+        """A resource of the parent that a child has a copy of, such as a locked open file."""
+
+        def leave_to_parent(self) -> None:
+            """Let go of the copy, in a forked child, so that the parent alone holds the resource."""
+
 
 PATIENCE = 20.0
 _PAUSE = 0.005
@@ -50,23 +69,6 @@ class Rank(IntEnum):
     LINKER = 1
     LLVM = 2
     INDEX = 3
-
-
-class Pausable(Protocol):
-    """Work that must not be going on while the process forks."""
-
-    def pause(self, seconds: float) -> None:
-        """Wait until no other thread is at work, and let none begin; give up after `seconds`."""
-
-    def resume(self, in_child: bool) -> None:
-        """Let threads work again, in the parent or in a child; also called after a pause that failed."""
-
-
-class Inherited(Protocol):
-    """A resource of the parent that a child has a copy of, such as a locked open file."""
-
-    def leave_to_parent(self) -> None:
-        """Let go of the copy, in a forked child, so that the parent alone holds the resource."""
 
 
 class PausableLock:

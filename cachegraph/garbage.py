@@ -32,3 +32,18 @@ def seldom_collected() -> Iterator[None]:
     finally:
         if gc.get_threshold()[0] == SELDOM[0]:
             gc.set_threshold(*before)
+
+
+@contextmanager
+def kept_for_good() -> Iterator[None]:
+    """Have the collector run seldom until the block ends, and then take what was made for old.
+
+    For what a process makes once and keeps, such as modules: the collector looks at it when it looks at
+    everything, but not twice before. All else that is young grows old with it. Where somebody has frozen
+    objects (`gc.freeze`), nothing grows old.
+    """
+    with seldom_collected():
+        yield
+        if not gc.get_freeze_count():
+            gc.freeze()  # only lists of objects are joined; `unfreeze` gives them to the oldest generation
+            gc.unfreeze()

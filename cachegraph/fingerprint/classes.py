@@ -19,7 +19,6 @@ reaches it; elsewhere it is a plain value or has no encoding.
 from __future__ import annotations
 
 from abc import ABCMeta
-from collections import namedtuple
 from collections.abc import Iterator
 from dataclasses import MISSING, Field
 from enum import Enum
@@ -28,14 +27,14 @@ from types import GetSetDescriptorType, MemberDescriptorType
 from typing import TYPE_CHECKING, Any
 
 from cachegraph.errors import Unfingerprintable
-from cachegraph.fingerprint.origin import importable_name, is_importable, origin_of, write_origin
+from cachegraph.fingerprint.origin import HEAP_TYPE, is_followed
+from cachegraph.named_tuples import NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Collection
 
     from cachegraph.fingerprint.encoder import Encoder
 
-_HEAP_TYPE = 1 << 9  # Py_TPFLAGS_HEAPTYPE: set on every class made by a class statement
 # Attributes that Python or a standard decorator derives from the rest, or that only serve readers.
 _NOT_IDENTITY = frozenset(
     (
@@ -57,25 +56,18 @@ _OF_ENUMS = frozenset(
 _OF_MEMBERS = ("_name_", "_value_", "_sort_order_", "__objclass__", "_inverted_")
 _OF_FIELDS = ("name", "default", "default_factory", "init", "repr", "hash", "compare", "kw_only", "metadata")
 _POINTER = calcsize("P")
-_FieldOfTuple = type(vars(namedtuple("_", "field"))["field"])
 
 
-def encode_class(encoder: Encoder, value: type) -> None:
-    """Write a class: by its code if it is followed, else by its name."""
-    if is_importable(value) and not _is_followed(value, encoder.described):
-        module, qualname = importable_name(value)
-        encoder.tag(b"C")
-        encoder.text(module)
-        encoder.text(qualname)
-        if encoder.follows:
-            write_origin(encoder, module, encoder.described)
-        return
-    encoder.definition(value, write_class)
+class _Named(NamedTuple):
+    field: object
+
+
+_FieldOfTuple = type(vars(_Named)["field"])
 
 
 def write_class(encoder: Encoder, value: type) -> None:
     """Write a class by its code; raises Unfingerprintable for an attribute that has no encoding."""
-    if not value.__flags__ & _HEAP_TYPE:
+    if not value.__flags__ & HEAP_TYPE:
         raise Unfingerprintable(f"class {value.__qualname__}", "it is a native class that no name imports")
     encoder.tag(b"c")
     encoder.text(value.__name__)
@@ -168,7 +160,7 @@ def has_own_code(cls: type, described: Collection[str]) -> bool:
 
     That is so for followed classes that are no metaclasses and keep no state that only native code sees.
     """
-    if issubclass(cls, type) or not _is_followed(cls, described):
+    if issubclass(cls, type) or not is_followed(cls, described):
         return False
     return issubclass(cls, Enum) or keeps_only_attributes(cls)
 
@@ -178,14 +170,9 @@ def keeps_only_attributes(cls: type) -> bool:
     return cls is not object and all(map(_adds_only_attributes, cls.__mro__[:-1]))
 
 
-def _is_followed(cls: type, described: Collection[str]) -> bool:
-    """Return True if only its own code describes `cls`."""
-    return bool(cls.__flags__ & _HEAP_TYPE) and origin_of(cls.__module__, described) == "followed"
-
-
 def _adds_only_attributes(cls: type) -> bool:
     """Return True if `cls` adds no memory to its base's but for slots, `__dict__` and weak references."""
-    if not cls.__flags__ & _HEAP_TYPE:
+    if not cls.__flags__ & HEAP_TYPE:
         return False
     pointers = sum(1 for _ in _slots(cls)) + sum(
         name in vars(cls) and offset > 0

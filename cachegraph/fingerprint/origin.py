@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from cachegraph.fingerprint.encoder import Encoder
 
 Origin = Literal["python", "release", "described", "followed"]
+HEAP_TYPE = 1 << 9  # Py_TPFLAGS_HEAPTYPE: set on every class made by a class statement
 _PYTHON = frozenset(sys.stdlib_module_names) | frozenset(sys.builtin_module_names)
 
 
@@ -133,19 +134,23 @@ def _release_at(package: str, file: str) -> str:
 
 @lru_cache(maxsize=1)
 def _site_directories() -> tuple[str, ...]:
-    import site  # both read the environment, and only followed code needs them
-    import sysconfig
+    import site  # it reads the environment, and only followed code needs it
 
-    paths = sysconfig.get_paths()
+    paths = _paths_of_python()
     return _real((paths["purelib"], paths["platlib"], *site.getsitepackages(), site.getusersitepackages()))
 
 
 @lru_cache(maxsize=1)
 def _directories_of_python() -> tuple[str, ...]:
+    paths = _paths_of_python()
+    return _real((paths["stdlib"], paths["platstdlib"]))
+
+
+@lru_cache(maxsize=1)
+def _paths_of_python() -> dict[str, str]:
     import sysconfig
 
-    paths = sysconfig.get_paths()
-    return _real((paths["stdlib"], paths["platstdlib"]))
+    return sysconfig.get_paths()
 
 
 def _real(paths: Iterable[str]) -> tuple[str, ...]:
@@ -165,7 +170,11 @@ def _is_in_site(file: str) -> bool:
 
 @lru_cache(maxsize=1024)
 def _real_directory(directory: str) -> str:
-    return os.path.realpath(directory)  # ten calls of the system; a package has many modules
+    """Return os.path.realpath(directory), which asks the system for each part of each path."""
+    parent, name = os.path.split(directory)
+    if name in ("", ".", "..") or os.path.islink(directory):
+        return os.path.realpath(directory)
+    return os.path.join(_real_directory(parent), name)
 
 
 @lru_cache(maxsize=1024)
@@ -294,3 +303,8 @@ def importable_name(cls: type) -> tuple[str, str]:
             "that name does not import it; define it at the top level of a module",
         )
     return module, qualname
+
+
+def is_followed(cls: type, described: Collection[str]) -> bool:
+    """Return True if only its own code describes `cls`."""
+    return bool(cls.__flags__ & HEAP_TYPE) and origin_of(cls.__module__, described) == "followed"

@@ -43,6 +43,11 @@ def digest(content: bytes | memoryview) -> bytes:
     return xxhash.xxh3_128_digest(content)
 
 
+def running_digest() -> xxhash.xxh3_128:
+    """Return what makes the digest of contents that come one after the other."""
+    return xxhash.xxh3_128()
+
+
 def strong_digest(content: bytes) -> bytes:
     """Return the BLAKE2b-256 of `content`: 32 bytes that confirm it."""
     return blake2b(content, digest_size=32).digest()

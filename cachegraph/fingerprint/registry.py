@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from cachegraph.errors import Unfingerprintable
 from cachegraph.fingerprint import values
-from cachegraph.fingerprint.origin import importable_name
+from cachegraph.fingerprint.origin import importable_name, is_followed, is_importable, write_origin
 
 if TYPE_CHECKING:
     from cachegraph.fingerprint.encoder import Encoder
@@ -104,13 +104,27 @@ def _encoder_for_kind(cls: type) -> EncodeFunction | None:
 
 
 def _code_encoder(cls: type) -> EncodeFunction | None:
-    if issubclass(cls, type):  # many keys name classes, most hold no code
-        from cachegraph.fingerprint.classes import encode_class
-
-        return encode_class
+    if issubclass(cls, type):
+        return _encode_class
     from cachegraph.fingerprint.callables import encoder_for
 
     return encoder_for(cls)
+
+
+def _encode_class(encoder: Encoder, value: type) -> None:
+    """Write a class: by its code if it is followed, else by its name, and within a definition by its origin
+    (classes.py)."""
+    if not is_importable(value) or is_followed(value, encoder.described):
+        from cachegraph.fingerprint.classes import write_class  # many keys name classes, most hold no code
+
+        encoder.definition(value, write_class)
+        return
+    module, qualname = importable_name(value)
+    encoder.tag(b"C")
+    encoder.text(module)
+    encoder.text(qualname)
+    if encoder.follows:
+        write_origin(encoder, module, encoder.described)
 
 
 def _array_encoder(cls: type) -> EncodeFunction | None:

@@ -20,9 +20,9 @@ def package_version(name: str) -> str:
     by " or ", so that the answer changes whenever one of them does. Raises
     importlib.metadata.PackageNotFoundError, an ImportError, if it is not installed.
     """
-    versions = _versions_beside_package(_normal(name))
-    if versions:
-        return " or ".join(versions)
+    beside = _metadata_beside_package(_normal(name))
+    if beside:
+        return " or ".join(version for version, _ in beside)
     from importlib import metadata
 
     return metadata.version(name)
@@ -34,6 +34,9 @@ def recorded_files(name: str) -> str:
 
     A build from a directory, a repository or a file may change and keep its version. Empty for all others.
     """
+    beside = _metadata_beside_package(_normal(name))
+    if beside and not any(os.path.exists(os.path.join(path, "direct_url.json")) for _, path in beside):
+        return ""
     from importlib import metadata
 
     try:
@@ -57,27 +60,29 @@ def _normal(name: str) -> str:
     return normal
 
 
-def _versions_beside_package(name: str) -> list[str]:
+def _metadata_beside_package(name: str) -> list[tuple[str, str]]:
+    """Return the version and the path of each directory of metadata beside the package `name`."""
     spec = PathFinder.find_spec(name)
     if spec is None or not spec.origin:
         return []
     place = os.path.dirname(spec.origin)
     site = os.path.dirname(place) if spec.submodule_search_locations else place
-    return sorted(
-        version
-        for found, version, entry in _listed_in(site)
-        # A failed uninstall leaves the directory, but not this file.
-        if found == name and os.path.exists(os.path.join(site, entry, "METADATA"))
-    )
+    found = [(version, os.path.join(site, entry)) for entry, version in metadata_in(site).get(name, ())]
+    # A failed uninstall leaves the directory, but not this file.
+    return sorted(row for row in found if os.path.exists(os.path.join(row[1], "METADATA")))
 
 
 @lru_cache(maxsize=16)
-def _listed_in(site: str) -> tuple[tuple[str, str, str], ...]:
-    """Return (normalized name, version, entry) of every directory for metadata in the directory `site`."""
+def metadata_in(site: str) -> dict[str, list[tuple[str, str]]]:
+    """Return the directories of metadata in the directory `site`, and the versions in their names, by the
+    normalized names of distributions, as it was at the first call; do not change it."""
+    found: dict[str, list[tuple[str, str]]] = {}
     try:
         entries = os.listdir(site)
     except OSError:
-        return ()
-    directories = (entry for entry in entries if entry.endswith(".dist-info"))
-    named = ((entry, *entry.removesuffix(".dist-info").rpartition("-")) for entry in directories)
-    return tuple((_normal(name), version, entry) for entry, name, _, version in named)
+        return found
+    for entry in entries:
+        if entry.endswith(".dist-info"):
+            name, _, version = entry.removesuffix(".dist-info").rpartition("-")
+            found.setdefault(_normal(name), []).append((entry, version))
+    return found

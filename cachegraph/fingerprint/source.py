@@ -5,12 +5,11 @@ from __future__ import annotations
 
 import os
 import struct
-from functools import cache
 from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from cachegraph.errors import SourceError
-from cachegraph.fingerprint.primitives import digest
+from cachegraph.fingerprint.primitives import running_digest
 from cachegraph.named_tuples import NamedTuple
 from cachegraph.processes import began
 
@@ -85,7 +84,7 @@ def _changed(directory: Path, path: str) -> SourceError:
 
 def _source(directory: Path) -> Source:
     try:
-        found = _read_directory(os.fspath(directory))
+        found = _read_directory(os.fspath(directory), memoryview(bytearray(_USUAL_SIZE)))
     except OSError as error:
         raise SourceError("reading the source under", directory, str(error)) from error
     if not found.paths:
@@ -93,41 +92,47 @@ def _source(directory: Path) -> Source:
     return found
 
 
-@cache
-def _read_directory(directory: str) -> Source:
+_read_before: dict[str, Source] = {}
+
+
+def _read_directory(directory: str, buffer: memoryview) -> Source:
+    """Return what is in a directory, which is read once per process, into `buffer` file after file.
+
+    The digest is that of the contents, the names with a zero byte between, and the numbers: the length of
+    each content, how many contents, how many bytes of names.
+    """
+    if (known := _read_before.get(directory)) is not None:
+        return known
+    digest = running_digest()
     names: list[str] = []
-    contents: list[bytes] = []
+    lengths: list[int] = []
     paths: list[str] = []
     last_change = (0.0, "")
     for entry in _listed(directory):
         name = entry.name
         if name.endswith(".py") and entry.is_file():
             path = entry.path
-            content, when = _read(path)
-            names.append(name)
-            contents.append(content)
+            content, when = _read(path, buffer)
             paths.append(path)
             if when > last_change[0]:
                 last_change = when, path
         elif name != "__pycache__" and entry.is_dir(follow_symlinks=False):
-            found = _read_directory(entry.path)
-            if found.paths:
-                names.append(f"{name}/")
-                contents.append(found.digest)
-                paths += found.paths
-                last_change = max(last_change, found.last_change)
-    return Source(_digest_of(names, contents), tuple(paths), last_change)
-
-
-def _digest_of(names: list[str], contents: list[bytes]) -> bytes:
-    """Return the digest of: how many contents, how many bytes of names, the length of each content, the names
-    with a zero byte between, and the contents.
-
-    Each process reads every file of the engine, so no line of Python runs for each of them here.
-    """
+            found = _read_directory(entry.path, buffer)
+            if not found.paths:
+                continue
+            name, content = f"{name}/", found.digest
+            paths += found.paths
+            last_change = max(last_change, found.last_change)
+        else:
+            continue
+        digest.update(content)
+        names.append(name)
+        lengths.append(len(content))
     joined = "\0".join(names).encode("utf-8", "surrogateescape")
-    numbers = struct.pack(f"<{len(contents) + 2}Q", len(contents), len(joined), *map(len, contents))
-    return digest(b"".join((numbers, joined, *contents)))
+    digest.update(joined)
+    digest.update(struct.pack(f"<{len(lengths) + 2}Q", *lengths, len(lengths), len(joined)))
+    found = _read_before[directory] = Source(digest.digest(), tuple(paths), last_change)
+    return found
 
 
 _name = attrgetter("name")
@@ -142,15 +147,16 @@ _USUAL_SIZE = 65_536
 """Larger files are read in two steps; for others their size need not be asked for first."""
 
 
-def _read(path: str) -> tuple[bytes, float]:
-    """Return the content of a file, and the time of its last change; the file object of Python costs as much
-    again."""
+def _read(path: str, buffer: memoryview) -> tuple[memoryview | bytes, float]:
+    """Return the content of a file, which is in `buffer` if it has room there, and the time of its last
+    change; the file object of Python costs as much again."""
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
-        content = os.read(descriptor, _USUAL_SIZE)
+        length = os.readv(descriptor, (buffer,))
         after = os.fstat(descriptor)
-        if len(content) == _USUAL_SIZE:
-            content += os.read(descriptor, after.st_size)
+        content: memoryview | bytes = buffer[:length]
+        if length == len(buffer):
+            content = bytes(buffer) + os.read(descriptor, after.st_size)
     finally:
         os.close(descriptor)
     if len(content) != after.st_size:

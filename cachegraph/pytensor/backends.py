@@ -73,10 +73,9 @@ def _declared(backend: str) -> str | None:
 
 
 def _declarations(directory: str) -> list[str]:
-    try:
-        names = sorted(name for name in os.listdir(directory) if name.endswith(".dist-info"))
-    except OSError:
-        return []
+    from cachegraph.fingerprint.releases import metadata_in  # with all encoders; `add_mode` alone needs it
+
+    names = sorted(name for rows in metadata_in(directory).values() for name, _ in rows)
     return [os.path.join(directory, name, "entry_points.txt") for name in names]
 
 

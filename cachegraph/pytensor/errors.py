@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from cachegraph.cache import default_cache
-from cachegraph.caching.counters import PROCESS
 from cachegraph.errors import CachegraphError
 from cachegraph.logger import logger
 
@@ -62,6 +60,9 @@ def note_failure(doing: str, name: str, error: BaseException) -> None:
 
 def count_bypass(kind: str) -> None:
     """Count a function that bypasses the cache; never raises."""
+    from cachegraph.cache import default_cache  # classes of errors are imported without it
+    from cachegraph.caching.counters import PROCESS
+
     try:
         default_cache().note_bypass("function", kind)
     except Exception:  # the settings may be what failed

@@ -4,7 +4,7 @@ its `perform`."""
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -14,29 +14,29 @@ from engine.compiling.interface import Interface
 from engine.runtime.fast_call import Arrangement
 
 if TYPE_CHECKING:
+    from typing import Protocol
+
     from engine.graph.fgraph import FrozenFunctionGraph, FunctionGraph
 
+    class Runner(Protocol):
+        """Runs a function. Of the results of `run`, `outputs` are returned, and `updates` replace inputs."""
 
-class Runner(Protocol):
-    """Runs a function. Of the results of `run`, `outputs` are returned, and `updates` replace inputs."""
+        outputs: tuple[int, ...]
+        updates: tuple[tuple[int, int], ...]
 
-    outputs: tuple[int, ...]
-    updates: tuple[tuple[int, int], ...]
+        def run(self, items: tuple[Any, ...]) -> list[Any]:
+            """Return the results, given one value per input."""
 
-    def run(self, items: tuple[Any, ...]) -> list[Any]:
-        """Return the results, given one value per input."""
+        def fast_call(
+            self, arrangement: Arrangement, general: Callable[..., Any], returned: Callable[[list[Any]], Any]
+        ) -> Callable[..., Any] | None:
+            """Return what calls the function without entering Python, or None (execution.py)."""
 
-    def fast_call(
-        self, arrangement: Arrangement, general: Callable[..., Any], returned: Callable[[list[Any]], Any]
-    ) -> Callable[..., Any] | None:
-        """Return what calls the function without entering Python, or None (execution.py)."""
+    class PickledFunction(Protocol):
+        """A function in a form that can be pickled: all of it but the values of its shared variables."""
 
-
-class PickledFunction(Protocol):
-    """A function in a form that can be pickled: all of it but the values of its shared variables."""
-
-    def load(self) -> Compiled:
-        """Return the function, ready to run in this process."""
+        def load(self) -> Compiled:
+            """Return the function, ready to run in this process."""
 
 
 class FunctionReference(NamedTuple):

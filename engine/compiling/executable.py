@@ -7,38 +7,39 @@ from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
 from inspect import signature
 from types import MappingProxyType, SimpleNamespace
-from typing import TYPE_CHECKING, Any, Protocol, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from engine.compiling.compiled import CacheInfo, Compiled, FunctionReference, PickledFunction, Runner
-from engine.compiling.function_call import FunctionCall, HasStorage, input_label
-from engine.errors import ArgumentError, ArgumentRangeError
+from engine.compiling.compiled import CacheInfo, Compiled, FunctionReference
+from engine.compiling.function_call import FunctionCall, input_label
 
 if TYPE_CHECKING:
+    from typing import Protocol
+
     from engine.compiling.arguments import Out
+    from engine.compiling.compiled import PickledFunction, Runner
+    from engine.compiling.function_call import HasStorage
     from engine.graph.fgraph import FunctionGraph
     from engine.graph.represented import RepresentedType
 
+    class Named(Protocol):
+        """An input of a function: an In, or what stands for one."""
 
-class Named(Protocol):
-    """An input of a function: an In, or what stands for one."""
+        @property
+        def name(self) -> str | None:
+            """The name, for keywords and for messages."""
 
-    @property
-    def name(self) -> str | None:
-        """The name, for keywords and for messages."""
+        @property
+        def container(self) -> HasStorage | None:
+            """The value for calls that give none, and for an update; None if each call must give it."""
 
-    @property
-    def container(self) -> HasStorage | None:
-        """The value for calls that give none, and for an update; None if each call must give it."""
+    class Shared(Protocol):
+        """A shared variable: it has its value in a container."""
 
-
-class Shared(Protocol):
-    """A shared variable: it has its value in a container."""
-
-    type: Any
-    name: str | None
-    container: HasStorage
+        type: Any
+        name: str | None
+        container: HasStorage
 
 
 class Function:
@@ -105,7 +106,7 @@ class Function:
         """Return what runs the function; a function from a pickle is linked now, if it was not used
         before."""
         if self._compiled is None:
-            self._attach(cast(PickledFunction, self._pickled).load())
+            self._attach(cast("PickledFunction", self._pickled).load())
         return cast(Compiled, self._compiled)
 
     def _load_and_call(self, *args: Any, **kwargs: Any) -> Any:
@@ -333,6 +334,8 @@ class ArgumentConverter:
         try:
             array = self._array(expected, position, value)
         except (TypeError, ValueError) as error:
+            from engine.errors import ArgumentError, ArgumentRangeError
+
             name, is_shared = self.names[position], position >= self.n_explicit
             label = (
                 _shared_label(name, position - self.n_explicit) if is_shared else input_label(name, position)

@@ -9,20 +9,21 @@ from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import repeat
 from operator import itemgetter, setitem
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 from weakref import ref
 
-from engine.compiling.compiled import Runner
 from engine.runtime.fast_call import RETURNS_DICT, RETURNS_LIST, RETURNS_ONE, Arrangement
 
 if TYPE_CHECKING:
+    from typing import Protocol
+
+    from engine.compiling.compiled import Runner
     from engine.graph.represented import RepresentedType
 
+    class HasStorage(Protocol):
+        """An object with the value of a variable in `storage`, a list of one item."""
 
-class HasStorage(Protocol):
-    """An object with the value of a variable in `storage`, a list of one item."""
-
-    storage: list[Any]
+        storage: list[Any]
 
 
 class FunctionCall:

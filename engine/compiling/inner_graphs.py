@@ -18,7 +18,6 @@ from cachegraph.logger import logger
 from cachegraph.pickling.large_arrays import ReadBlob
 from engine.compiling.graph_encoding import UserOps
 from engine.compiling.key import op_key
-from engine.compiling.load import Entries
 from engine.compiling.surroundings import describe_rewrites
 from engine.graph.fgraph import FrozenFunctionGraph, FunctionGraph
 from engine.graph.op import Op
@@ -26,6 +25,7 @@ from engine.graph.user_ops import find_user_ops, is_user_op
 from engine.scalar.embedded import refused_signatures
 
 if TYPE_CHECKING:
+    from engine.compiling.load import Entries
     from engine.compiling.programs import BuildContext
 
 OPTIMIZED = "optimized-graph"

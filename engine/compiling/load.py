@@ -6,7 +6,7 @@ Nothing here compiles: what a program calls is found in the cache, or came with 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -27,22 +27,23 @@ from engine.runtime.program import (
 )
 
 if TYPE_CHECKING:
+    from typing import Protocol
+
     from engine.graph.apply import Apply
     from engine.graph.op import Op
     from engine.runtime.callbacks import Run
 
+    class Entries(Protocol):
+        """Entries that a program is loaded from: a cache, or those carried in a pickle."""
 
-class Entries(Protocol):
-    """Entries that a program is loaded from: a cache, or those carried in a pickle."""
+        def lookup(self, key: CacheKey) -> Hit | Miss:
+            """Return the entry of `key`, checked, or the reason there is none; never raises."""
 
-    def lookup(self, key: CacheKey) -> Hit | Miss:
-        """Return the entry of `key`, checked, or the reason there is none; never raises."""
+        def lookup_many(self, keys: Sequence[CacheKey]) -> Sequence[Hit | Miss]:
+            """Return what `lookup` returns for each of `keys`, in order, found together; never raises."""
 
-    def lookup_many(self, keys: Sequence[CacheKey]) -> Sequence[Hit | Miss]:
-        """Return what `lookup` returns for each of `keys`, in their order, found together; never raises."""
-
-    def read_blob(self, digest_hex: str) -> bytes | None:
-        """Return the content of a blob, checked; None if it cannot be read. Never raises."""
+        def read_blob(self, digest_hex: str) -> bytes | None:
+            """Return the content of a blob, checked; None if it cannot be read. Never raises."""
 
 
 class CompilationTally:

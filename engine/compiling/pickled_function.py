@@ -24,13 +24,13 @@ from cachegraph.toolchain import toolchain
 from engine.compiling.compiled import CacheInfo, Compiled
 from engine.compiling.load import CompilationTally, LoadContext, linked_entries, load_program
 from engine.compiling.surroundings import engine_code
-from engine.errors import FunctionLoadError
 from engine.runtime.execution import Execution
 from engine.runtime.program import pack_program
 
 if TYPE_CHECKING:
     from engine.compiling.interface import Interface
     from engine.compiling.request import FunctionRequest
+    from engine.errors import FunctionLoadError
     from engine.graph.fgraph import FunctionGraph
     from engine.graph.op import Op
 
@@ -72,9 +72,7 @@ class PickledProgram(NamedTuple):
         try:
             return self._load_from(CarryingCache(None, self.carried))
         except Exception as error:
-            raise FunctionLoadError(
-                self.name, f"what its pickle contains does not load ({error})", _ADVICE
-            ) from error
+            raise self._error(f"what its pickle contains does not load ({error})", _ADVICE) from error
 
     def _check_origin(self) -> None:
         here = origin()
@@ -84,7 +82,7 @@ class PickledProgram(NamedTuple):
             if here.get(name) != found
         ]
         if differences:
-            raise FunctionLoadError(self.name, f"it was made with {', '.join(differences)}", _ADVICE)
+            raise self._error(f"it was made with {', '.join(differences)}", _ADVICE)
         if not self.ops:
             return
         from engine.compiling.graph_encoding import check_ops  # the language, which most functions do without
@@ -92,7 +90,7 @@ class PickledProgram(NamedTuple):
         try:
             check_ops(self.ops)
         except ValueError as error:
-            raise FunctionLoadError(self.name, str(error), _ADVICE) from error
+            raise self._error(str(error), _ADVICE) from error
 
     def _load_from(self, entries: CarryingCache) -> Compiled:
         begin = perf_counter()
@@ -120,6 +118,11 @@ class PickledProgram(NamedTuple):
             seconds_saved=max(tally.seconds_saved - seconds, 0.0),
         )
 
+    def _error(self, found: str, advice: str) -> FunctionLoadError:
+        from engine.errors import FunctionLoadError  # a hit raises none
+
+        return FunctionLoadError(self.name, found, advice)
+
     def _optimized(self, entries: CarryingCache, entry: Hit) -> FunctionGraph:
         from engine.compiling.inner_graphs import load_optimized
 
@@ -128,8 +131,7 @@ class PickledProgram(NamedTuple):
             graph = load_optimized(entries, blobs, self.data, self.ops)
             if graph is not None:
                 return graph
-        raise FunctionLoadError(
-            self.name,
+        raise self._error(
             "its optimized graph is not in the pickle, or does not load",
             "it can be called nevertheless",
         )

@@ -1,13 +1,16 @@
 """The programs of PyTensor's functions in the store.
 
-    content := pickle of (format, number of inputs, placed*, outputs, data, kept, prologue, stage*)
+    content := JSON of (format, number of inputs, placed*, outputs, data, kept, prologue, stage*)
+               '\n' (nothing | pickle of array*)
     placed  := what the places after the inputs hold: (COMPUTED, node, output)
              | (READ, node, input) a constant that the node reads
              | (RESULT, output, 0) a constant that the function returns
     prologue := stage*
     stage   := (nodes, reasons) PyTensor computes
              | (nodes, function, inputs, outputs, scalars, number of requirements) the engine computes
-    function := the fields of a FunctionReference (engine/compiling/compiled.py)
+    function := the fields of a FunctionReference (engine/compiling/compiled.py): in JSON, bytes are
+                {"bytes": hexadecimal digits}, a small array {"numbers": hexadecimal digits, "dtype",
+                "shape"}, and any other {"array": which of those that follow}
 
 `nodes` are numbers in the stored form of the optimized graph (cachegraph/pytensor/stored/stored_graph.py);
 inputs, outputs, data, kept and scalars (numbers, not arrays, for PyTensor) are places. No value of data, and
@@ -18,15 +21,19 @@ Loading a program reads the graph only if PyTensor computes some of it; else whe
 Version history
     1  first
     2  the prologue
+    3  JSON: most programs hold no large array, and then nothing of pickles is imported
 """
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, partial
+from operator import index
 from typing import Any
 
+import numpy as np
 from pytensor.graph.basic import Constant
 
 from cachegraph import pickling
@@ -40,7 +47,9 @@ from engine.pytensor.program import StagedProgram, Step
 from engine.pytensor.requirement import Requirement
 from engine.pytensor.steps import EngineStep, StagePart
 
-FORMAT = 2
+FORMAT = 3
+_KINDS = "biufc"
+_FEW_BYTES = 4096
 COMPUTED, READ, RESULT = range(3)
 NAME = "a stage of a function of PyTensor's"
 
@@ -70,9 +79,37 @@ def pack_program(program: StagedProgram, fgraph: Any, nodes: Sequence[Any]) -> A
     ports = tuple(program.outputs), tuple(program.data), tuple(program.kept)
     rows = tuple(row for row, _ in once), tuple(row for row, _ in stages)
     blobs: dict[str, bytes] = {}
-    content = pickling.dumps((FORMAT, n_inputs, placed, *ports, *rows), blobs=blobs)
+    arrays: list[Any] = []
+    text = json.dumps((FORMAT, n_inputs, placed, *ports, *rows), default=partial(_packed, arrays))
+    content = text.encode() + b"\n" + (pickling.dumps(tuple(arrays), blobs=blobs) if arrays else b"")
     summary = f"{len(nodes)} nodes of PyTensor's in {len(once) + len(stages)} stages"
     return Artifact(content, blobs=blobs, summary=summary, references=references)
+
+
+def _packed(arrays: list[Any], value: Any) -> object:
+    """Return what stands for a value in JSON; an array that has no form there is added to `arrays`."""
+    if isinstance(value, bytes):
+        return {"bytes": value.hex()}
+    if not isinstance(value, np.ndarray):
+        return index(value)
+    is_plain = type(value) is np.ndarray and value.dtype.kind in _KINDS and value.flags.c_contiguous
+    if is_plain and value.nbytes <= _FEW_BYTES:
+        return {"numbers": value.tobytes().hex(), "dtype": value.dtype.str, "shape": value.shape}
+    arrays.append(value)
+    return {"array": len(arrays) - 1}
+
+
+def _unpacked(arrays: Sequence[Any], value: dict[str, Any]) -> Any:
+    """Return what `value` stands for; raises ValueError, KeyError, IndexError and TypeError for what
+    `_packed` has not written."""
+    if "bytes" in value:
+        return bytes.fromhex(value["bytes"])
+    if "numbers" not in value:
+        return arrays[value["array"]]
+    dtype = np.dtype(value["dtype"])
+    if dtype.kind not in _KINDS:
+        raise ValueError(f"loading a program: an array of {dtype}")
+    return np.frombuffer(bytearray.fromhex(value["numbers"]), dtype).reshape(value["shape"])
 
 
 def _stored(
@@ -155,11 +192,12 @@ class StoredProgram(StagedProgram):
     """A program made of its stored form, without translating a graph."""
 
     def __init__(self, content: bytes, graph: StoredGraph, read_blob: ReadBlob) -> None:
-        version, n_inputs, placed, outputs, data, kept, once, stages = pickling.loads(
-            content, (), read_blob=read_blob
-        )
+        text, _, pickled = content.partition(b"\n")
+        arrays = pickling.loads(pickled, (), read_blob=read_blob) if pickled else ()
+        version, *parts = json.loads(text, object_hook=partial(_unpacked, arrays))
         if version != FORMAT:
             raise ValueError(f"loading a program: format {version}, not {FORMAT}")
+        n_inputs, placed, outputs, data, kept, once, stages = parts
         if n_inputs != len(graph.inputs) or len(outputs) != len(graph.sources):
             raise ValueError("loading a program: it is not that of this graph")
         read = ReadGraph(graph, placed)
@@ -181,7 +219,7 @@ def _loaded(read: ReadGraph, rows: Sequence[tuple[Any, ...]]) -> tuple[list[Any]
             stages.append(stage)
             steps.append(NodesStep(read.graph, stage.nodes, read.places))
         else:
-            stages.append(StoredStage(nodes))
+            stages.append(StoredStage(tuple(nodes)))
             steps.append(StoredStep(read, nodes, *rest))
     return stages, steps
 
@@ -204,14 +242,17 @@ class StoredStep(EngineStep):
         self,
         read: ReadGraph,
         nodes: Sequence[int],
-        function: tuple[Any, ...],
+        function: Sequence[Any],
         inputs: Sequence[int],
         outputs: Sequence[int],
         scalars: Sequence[int],
         n_requirements: int,
     ) -> None:
         self.repeats = Counter()
-        self.function = load_function_of(FunctionReference(*function), NAME)
+        digest, confirmation, described, n_outputs, arrays = function
+        types = tuple((name, dtype, tuple(shape)) for name, dtype, shape in described)
+        reference = FunctionReference(digest, confirmation, types, n_outputs, tuple(arrays))
+        self.function = load_function_of(reference, NAME)
         self.inputs, self.outputs, self.scalars = list(inputs), list(outputs), list(scalars)
         self.requirements = [UNMET] * n_requirements
         self._read, self._numbers = read, nodes

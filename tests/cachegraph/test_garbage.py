@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import gc
 import threading
+import weakref
 from collections.abc import Iterator
 
 import pytest
 
-from cachegraph.garbage import SELDOM, seldom_collected
+from cachegraph.garbage import SELDOM, kept_for_good, seldom_collected
 
 OWN = (123, 7, 9)
 
@@ -78,4 +79,65 @@ def test_of_two_threads_the_first_one_counts() -> None:
     assert now() == OWN[0]
     may_end.set()
     thread.join()
+    assert now() == OWN[0]
+
+
+@pytest.fixture
+def unfrozen() -> Iterator[None]:
+    """What the tests have frozen (conftest.py) is for a while as in other processes."""
+    gc.unfreeze()
+    yield
+    gc.freeze()
+
+
+def is_old(item: object) -> bool:
+    return any(each is item for each in gc.get_objects(generation=2))
+
+
+@pytest.mark.usefixtures("unfrozen")
+def test_what_is_kept_for_good_is_old_when_the_block_ends_and_no_garbage_was_looked_for() -> None:
+    looked: list[str] = []
+    with kept_for_good():
+        assert now() == SELDOM[0]
+        gc.callbacks.append(lambda phase, _: looked.append(phase))
+        made = [[number] for number in range(1000)]
+        assert not is_old(made[0])
+    gc.callbacks.pop()
+    assert not looked
+    assert now() == OWN[0]
+    assert is_old(made[0])
+    assert gc.get_freeze_count() == 0
+
+
+@pytest.mark.usefixtures("unfrozen")
+def test_garbage_that_was_kept_for_good_is_collected_with_everything() -> None:
+    class Item:
+        pass
+
+    with kept_for_good():
+        item = Item()
+        item.itself = item  # type: ignore[attr-defined]
+        gone = weakref.ref(item)
+        del item
+    assert gone() is not None
+    gc.collect()
+    assert gone() is None
+
+
+def test_what_somebody_has_frozen_stays_frozen() -> None:
+    gc.freeze()
+    frozen = gc.get_freeze_count()
+    with kept_for_good():
+        made: list[object] = []
+    assert gc.get_freeze_count() == frozen
+    assert not is_old(made)
+
+
+@pytest.mark.usefixtures("unfrozen")
+def test_after_an_error_nothing_is_taken_for_old() -> None:
+    block = kept_for_good()
+    block.__enter__()
+    made: list[object] = []
+    assert not block.__exit__(ValueError, ValueError(), None)
+    assert not is_old(made)
     assert now() == OWN[0]

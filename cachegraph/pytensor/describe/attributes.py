@@ -117,6 +117,8 @@ def state_of(value: Any) -> dict[str, object]:
     cls: type = type(value)
     left_out, slots = attributes_of(cls)
     state = {name: item for name, item in getattr(value, "__dict__", {}).items() if name not in left_out}
+    if not slots:
+        return state
     return {**{name: getattr(value, name) for name in slots if hasattr(value, name)}, **state}
 
 
@@ -127,14 +129,18 @@ def attributes_of(cls: type) -> tuple[frozenset[str], tuple[str, ...]]:
         raise Unfingerprintable(
             name_of(cls), "it derives from a native class, whose state its attributes do not show"
         )
-    left_out = {name for base in cls.__mro__ for name in NOT_IDENTITY.get(name_of(base), ())} | _OF_READERS
+    left_out = _OF_READERS.union(*map(_left_out_by, cls.__mro__))
     if not is_of_host(cls):
-        left_out.discard("name")  # in a user's class the name may decide something
-    return frozenset(left_out), tuple(
-        slot for base in cls.__mro__ for slot in _slots(base) if slot not in left_out
-    )
+        left_out -= {"name"}  # in a user's class the name may decide something
+    return left_out, tuple(slot for base in cls.__mro__ for slot in _slots(base) if slot not in left_out)
 
 
+@lru_cache(maxsize=2048)
+def _left_out_by(cls: type) -> frozenset[str]:
+    return frozenset(NOT_IDENTITY.get(name_of(cls), ()))
+
+
+@lru_cache(maxsize=2048)
 def _slots(cls: type) -> tuple[str, ...]:
     slots = vars(cls).get("__slots__", ())
     names = (slots,) if isinstance(slots, str) else tuple(slots)

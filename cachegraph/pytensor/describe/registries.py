@@ -142,18 +142,21 @@ def is_of(packages: tuple[str, ...], item: Any) -> bool:
     pending, seen = [item], set[int]()
     while pending:
         part = pending.pop()
-        if not isinstance(part, FunctionType | type) and not is_module_of(packages, type(part).__module__):
+        kind = type(part)
+        if kind is FunctionType:
+            module = part.__globals__.get("__name__")
+            if part.__closure__ and id(part) not in seen:
+                seen.add(id(part))
+                pending.extend(_held(part))
+        elif not issubclass(kind, type) and not is_module_of(packages, kind.__module__):
             return False
-        if isinstance(part, partial):
+        elif isinstance(part, partial):
             pending += (part.func, *filter(callable, (*part.args, *part.keywords.values())))
             continue
-        function = isinstance(part, FunctionType)
-        module = part.__globals__.get("__name__") if function else getattr(part, "__module__", None)
+        else:
+            module = getattr(part, "__module__", None)
         if not isinstance(module, str) or not is_module_of(packages, module):
             return False
-        if function and part.__closure__ and id(part) not in seen:
-            seen.add(id(part))
-            pending.extend(_held(part))
     return True
 
 

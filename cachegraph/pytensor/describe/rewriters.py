@@ -1,7 +1,7 @@
 """Rewriters as plain values, which marshal writes: each key describes six hundred of them.
 
     rewriter := ('R', origin, module, name)               held by a module of a release under that name
-              | value
+              | marshal(value)
     value    := None | bool | int | float | complex | str | bytes
               | ('T' | 'L', value*)                       a tuple, a list
               | ('J', class, (name, value)*)              another object of a released class: its attributes
@@ -16,7 +16,9 @@ class and code. Released objects are most of what a database has, and are writte
 
 from __future__ import annotations
 
+import marshal
 import sys
+from collections.abc import Callable
 from types import FunctionType
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -39,8 +41,14 @@ from cachegraph.pytensor.describe.values import (
 
 _SCALARS = frozenset((type(None), bool, int, float, complex, str, bytes))
 
-_known: WeakKeyDictionary[Any, tuple[object, int]] = WeakKeyDictionary()
-"""Rewriters without code that may change as plain values, and how often code of others occurred in them."""
+WITHOUT_REFERENCES = 2
+"""The version of marshal's format in which equal values have equal bytes."""
+
+_known: WeakKeyDictionary[Any, tuple[bytes, int]] = WeakKeyDictionary()
+"""Rewriters without code that may change, as bytes, and how often code of others occurred in them.
+
+As values they would be six thousand objects, which the collector of garbage looks at.
+"""
 
 
 class PlainRewriters:
@@ -50,6 +58,7 @@ class PlainRewriters:
         self._context = context
         self._shared: dict[int, tuple[object, object]] = {}
         """Ops and functions that several rewriters hold, each with its plain value, by id."""
+        self._writers: dict[type, Callable[[PlainRewriters, Any], object]] = {}
 
     def plain(self, rewriter: Any) -> object:
         """Return `rewriter` as a plain value, cached unless its code may change; raises Unfingerprintable."""
@@ -63,7 +72,7 @@ class PlainRewriters:
             return known[0]
         code, foreign = context.code, context.foreign
         try:
-            value = self._value(rewriter)
+            value = marshal.dumps(self._value(rewriter), WITHOUT_REFERENCES)
         except RecursionError:
             raise Unfingerprintable(
                 name_of(type(rewriter)), "it contains itself, or is nested too deeply"
@@ -78,24 +87,40 @@ class PlainRewriters:
         """Return the parameters of a database as a plain value; raises Unfingerprintable."""
         return tuple([(name, self._value(values[name])) for name in sorted(values)])
 
-    def _value(self, value: Any) -> object:
+    def _value(self, value: Any) -> Any:
         cls: type = type(value)
         if cls in _SCALARS:
             return value
         if cls is tuple or cls is list:
             return ("T" if cls is tuple else "L", *map(self._value, value))
+        write = self._writers.get(cls)
+        if write is None:
+            write = self._writers[cls] = self._writer_of(cls)
+        return write(self, value)
+
+    def _writer_of(self, cls: type) -> Callable[[PlainRewriters, Any], object]:
+        """Return the method that makes instances of a class plain values."""
         if is_op_class(cls) or cls is FunctionType:
-            return self._once(value)
-        if cls is frozendict and not value:
-            return ("Q",)
-        if isinstance(value, type) and is_class_of_release(value, self._context.described):
-            return "C", self._context.class_row(value)
-        name = _name_in_release(value, self._context)
-        if name is not None:
-            return name
-        if not is_object_of_release(cls, self._context.described):
-            return "E", encode_value(value, self._context)
-        return self._object(value)
+            return PlainRewriters._once
+        if cls is FromFunctionNodeRewriter:
+            return PlainRewriters._named
+        if issubclass(cls, type):
+            return PlainRewriters._class
+        if cls is frozendict:
+            return PlainRewriters._frozendict
+        is_plain = is_object_of_release(cls, self._context.described)
+        return PlainRewriters._object if is_plain else PlainRewriters._encoded
+
+    def _named(self, rewriter: Any) -> object:
+        return _name_in_release(rewriter, self._context) or self._encoded(rewriter)
+
+    def _frozendict(self, value: Any) -> object:
+        return self._encoded(value) if value else ("Q",)
+
+    def _class(self, cls: type) -> object:
+        if is_class_of_release(cls, self._context.described):
+            return "C", self._context.class_row(cls)
+        return self._encoded(cls)
 
     def _once(self, value: Any) -> object:
         """Return the plain value of an Op or a function, found once unless its code may change."""
@@ -117,7 +142,10 @@ class PlainRewriters:
     def _object(self, value: Any) -> object:
         state = state_of(value)
         try:
-            attributes = [(name, self._value(state[name])) for name in sorted(state)]
+            attributes = [
+                (name, item if type(item) in _SCALARS else self._value(item))
+                for name, item in sorted(state.items())
+            ]
         except Unfingerprintable as error:
             error.inside(f"an attribute of a {type(value).__qualname__}")
             raise

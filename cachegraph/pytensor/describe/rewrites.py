@@ -19,7 +19,6 @@ import sys
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from typing import Any
-from weakref import WeakKeyDictionary
 
 from pytensor.graph.rewriting.basic import FromFunctionNodeRewriter, Rewriter
 from pytensor.graph.rewriting.db import RewriteDatabase, RewriteDatabaseQuery
@@ -29,7 +28,7 @@ from pytensor.misc.ordered_set import OrderedSet
 from cachegraph.errors import Unfingerprintable
 from cachegraph.fingerprint.encoding import encode
 from cachegraph.fingerprint.primitives import strong_digest
-from cachegraph.pytensor.describe.rewriters import PlainRewriters
+from cachegraph.pytensor.describe.rewriters import WITHOUT_REFERENCES, PlainRewriters
 from cachegraph.pytensor.describe.values import EncodingContext, encode_value
 
 LATE = ("pytensor.sparse", "pytensor.typed_list")
@@ -46,13 +45,10 @@ _NOT_PARAMETERS = frozenset(
 """Attributes of a database that are written elsewhere, or are names, reports or caches."""
 
 _NUMBERS = frozenset((type(None), bool, int, float))
-_WITHOUT_REFERENCES = 2
-"""The version of marshal's format in which equal values have equal bytes."""
-
+_ABSENT = object()
 Members = dict[str, tuple[Any, ...]]
 """The entries of a database by name and by tag."""
 
-_PACKAGES: WeakKeyDictionary[Any, frozenset[str]] = WeakKeyDictionary()
 _known: list[tuple[list[object], frozenset[str], bytes, int]] = []
 
 
@@ -81,18 +77,17 @@ def encode_databases(roots: tuple[Any, ...], late: frozenset[str], context: Enco
             context.foreign += foreign
             return encoding
     code, before = context.code, context.foreign
-    numbers = {key: number for number, key in enumerate(reached)}
-    unused = [package for package in LATE if package in sys.modules and package not in late]
     plain = PlainRewriters(context)
+    contents = _Contents(reached, [name for name in LATE if name in sys.modules and name not in late], plain)
     rows = [
         (
             context.class_row(type(database)),
             plain.parameters(parameters),
-            *_entries(database, members, numbers, unused, plain),
+            *_entries(database, members, contents),
         )
         for database, members, parameters in zip(stamp[::4], stamp[1::4], stamp[3::4], strict=True)
     ]
-    encoding = strong_digest(marshal.dumps(rows, _WITHOUT_REFERENCES))
+    encoding = strong_digest(marshal.dumps(rows, WITHOUT_REFERENCES))
     if context.code == code:
         _known[4:] = []
         _known.insert(0, (stamp, late, encoding, context.foreign - before))
@@ -134,26 +129,40 @@ def _stamp(databases: Iterable[tuple[Any, Members]]) -> Iterator[object]:
         yield _attributes(database)
 
 
-def _entries(
-    database: Any,
-    members: Members,
-    numbers: dict[int, int],
-    unused: list[str],
-    rewriters: PlainRewriters,
-) -> Iterator[object]:
-    """Yield the entries of `database`: `rewriters` as plain values, databases by `numbers`; but none of the
-    `unused` packages.
+class _Contents(dict[int, object]):
+    """The contents of entries, by id: numbers of databases, and rewriters as `PlainRewriters` has them.
+
+    Many rewriters are in several databases; each is described once.
     """
+
+    def __init__(self, databases: Iterable[int], unused: list[str], rewriters: PlainRewriters) -> None:
+        """The rewriters of the `unused` packages have no content: ABSENT."""
+        super().__init__({key: number for number, key in enumerate(databases)})
+        self._unused = unused
+        self._rewriters = rewriters
+
+    def of(self, item: Any) -> object:
+        """Return the content of an entry; raises Unfingerprintable."""
+        found = self.get(id(item))
+        if found is None:
+            absent = self._unused and not _rewrites_beyond(item, self._unused)
+            found = self[id(item)] = _ABSENT if absent else self._rewriters.plain(item)
+        return found
+
+
+def _entries(database: Any, members: Members, contents: _Contents) -> Iterator[object]:
+    """Yield the entries of `database` that have contents."""
     tags = _tags(members)
     mappings = [getattr(database, name, {}) for name in _MAPPINGS]
     for name in sorted(database._names):
         (item,) = members[name]
-        number = numbers.get(id(item))
-        if number is None and unused and not _rewrites_beyond(item, unused):
-            continue
         try:
-            content = rewriters.plain(item) if number is None else number
-            positions = [_position(mapping.get(name)) for mapping in mappings]
+            content = contents.of(item)
+            if content is _ABSENT:
+                continue
+            positions = [mapping.get(name) for mapping in mappings]
+            if not _NUMBERS.issuperset(map(type, positions)):
+                positions = [_position(value) for value in positions]
         except Unfingerprintable as error:
             error.inside(f"rewrite {name!r}")
             raise
@@ -187,7 +196,7 @@ def _rewrites_beyond(rewriter: Any, packages: list[str]) -> bool:
     parts = list(_rewriters_within(rewriter))
     if parts:
         return any(_rewrites_beyond(part, packages) for part in parts)
-    return _packages(rewriter).isdisjoint(packages)
+    return all(_packages_of(module).isdisjoint(packages) for module in _modules_of(rewriter))
 
 
 def parts_of_rewriter(rewriter: Any) -> Iterator[Any]:
@@ -203,14 +212,6 @@ def parts_of_rewriter(rewriter: Any) -> Iterator[Any]:
 def _rewriters_within(rewriter: Any) -> Iterator[Any]:
     held = (getattr(rewriter, "node_rewriter", None), *getattr(rewriter, "rewrites", ()))
     yield from (part for part in (*held, *getattr(rewriter, "data", ())) if isinstance(part, Rewriter))
-
-
-def _packages(rewriter: Any) -> frozenset[str]:
-    """Return the late packages of `rewriter`, which has no rewriters within."""
-    found = _PACKAGES.get(rewriter)
-    if found is None:
-        found = _PACKAGES[rewriter] = frozenset().union(*map(_packages_of, _modules_of(rewriter)))
-    return found
 
 
 @lru_cache(maxsize=1024)

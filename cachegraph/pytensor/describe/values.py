@@ -97,6 +97,8 @@ class EncodingContext:
         self.rewriters: list[Any] = []
         """The encoded rewriters that contain code of others."""
         self._ops: dict[int, tuple[Any, bytes]] = {}
+        self._of_host: dict[type, bytes] = {}
+        """The rows of the classes of PyTensor and PyMC that were asked for, by their release."""
         self.code = 0
         """How often code was encoded: an item that holds code may mean another thing next time."""
         self.foreign = 0
@@ -127,10 +129,16 @@ class EncodingContext:
 
     def class_row(self, cls: type) -> bytes:
         """Return the row of `cls`: by its release, or by its code, written once per description."""
+        known = self._of_host.get(cls)
+        if known is not None:
+            return known
         self.modules.add(cls.__module__)
-        self.foreign += not is_of_host(cls)
+        is_foreign = not is_of_host(cls)
+        self.foreign += is_foreign
         released = _release_row(cls, self.described)
         if released is not None:
+            if not is_foreign:
+                self._of_host[cls] = released
             return released
         self.code += 1
         found = self.classes.get(cls)
@@ -226,10 +234,13 @@ def _remembered(op: Any, context: EncodingContext) -> bytes | None:
     try:
         for name, value in op.__dict__.items():
             kind: type = type(value)
-            if _kind_of(kind) is _OP:
+            if kind in _PLAIN:
+                if name not in left_out:
+                    plain[name] = value
+            elif _kind_of(kind) is _OP:
                 others.append((name, context.op(value)))
             elif name not in left_out:
-                plain[name] = value._dict if type(value) is frozendict else value
+                plain[name] = value._dict if kind is frozendict else value
                 if not _is_plain(plain[name]):
                     return None
         state = cls, marshal.dumps(plain, 2), tuple(others), context.described
@@ -249,10 +260,10 @@ def _remembered(op: Any, context: EncodingContext) -> bytes | None:
 def _is_plain(value: Any) -> bool:
     """Return True if marshal writes all of `value`; of arrays and numpy's numbers it writes bits alone."""
     cls = type(value)
-    if cls in _CONTAINERS:
-        items = (*value, *value.values()) if cls is dict else value
-        return all(map(_is_plain, items))
-    return cls in _PLAIN
+    if cls not in _CONTAINERS:
+        return cls in _PLAIN
+    items = (*value, *value.values()) if cls is dict else value
+    return _PLAIN.issuperset(map(type, items)) or all(map(_is_plain, items))
 
 
 def encode_constant(constant: Any, context: EncodingContext) -> bytes:

@@ -6,8 +6,10 @@ import inspect
 import sys
 from functools import partial
 from importlib import import_module
+from types import FunctionType
 from typing import Any
 
+from cachegraph.garbage import kept_for_good
 from cachegraph.platforms import require_linux
 from cachegraph.pytensor import nutpie
 from cachegraph.pytensor.backends import NUMBA, DefaultMode, add_mode
@@ -72,6 +74,14 @@ def install(*, backend: str | None = None, force: bool = False, large_constants:
     """
     require_linux("installing cachegraph.pytensor")
     import_module("pytensor")  # with CACHEGRAPH_PYTENSOR (activation.py), its import installs
+    with kept_for_good():  # this imports a hundred modules
+        _install(backend, force)
+        from cachegraph.pytensor.making.maker import CachedMaker
+
+        CachedMaker.large_constants = large_constants
+
+
+def _install(backend: str | None, force: bool) -> None:
     if not _before and not force:
         _refuse_unknown()
     mode = add_mode(backend) if backend not in (None, NUMBA) else None
@@ -81,9 +91,6 @@ def install(*, backend: str | None = None, force: bool = False, large_constants:
         _default.become(mode)
     elif backend is not None:
         _default.restore()
-    from cachegraph.pytensor.making.maker import CachedMaker
-
-    CachedMaker.large_constants = large_constants
 
 
 def uninstall() -> None:
@@ -195,6 +202,9 @@ def _item(place: str) -> Any:
 
 def _parameters(item: Any) -> str:
     """Return the parameter names of a function (of a declared wrapped one), or what is there instead."""
+    if type(item) is FunctionType and not vars(item):  # else another signature may have been put there
+        names, others, named = inspect.getargs(item.__code__)
+        return " ".join(filter(None, (*names, others, named)))
     try:
         return " ".join(inspect.signature(item).parameters)
     except (TypeError, ValueError):

@@ -100,19 +100,30 @@ def test_a_directory_is_not_taken_for_a_file_that_holds_its_digest(tmp_path: Pat
     assert source_digest(one) != source_digest(other)
 
 
+@pytest.mark.parametrize("size", [0, 1, 65_535, 65_536, 65_537, 300_000])
+def test_a_file_of_any_size_counts_to_its_last_byte(size: int, tmp_path: Path) -> None:
+    trees = {
+        name: _tree(tmp_path / name, {"a.py": "#" * size + end, "b.py": "b = 1\n"})
+        for name, end in (("one", "1"), ("same", "1"), ("other", "2"), ("longer", "11"))
+    }
+    digests = {name: source_digest(tree) for name, tree in trees.items()}
+    assert digests["one"] == digests["same"]
+    assert len(set(digests.values())) == 3
+
+
 def test_a_file_that_changes_while_it_is_read_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "module.py"
     path.write_text("x = 1\n")
-    read = os.read
+    read = os.readv
 
-    def read_early(descriptor: int, size: int) -> bytes:
-        content = read(descriptor, size)
+    def read_early(descriptor: int, buffers: tuple[memoryview]) -> int:
+        length = read(descriptor, buffers)
         path.write_text("x = 1\ny = 2\n")
-        return content
+        return length
 
-    monkeypatch.setattr(os, "read", read_early)
+    monkeypatch.setattr(os, "readv", read_early)
     with pytest.raises(SourceError, match="changed while it was read"):
         source_digest(tmp_path)
 

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from cachegraph.errors import Unfingerprintable
 from cachegraph.fingerprint import Encoder, digest, encode, fingerprint, register_encoder, strong_digest
 from cachegraph.fingerprint.encoding import ValueEncoder
-from cachegraph.fingerprint.primitives import HASH_VERSION, MAX_DEPTH, Reader, pack_uint
+from cachegraph.fingerprint.primitives import HASH_VERSION, MAX_DEPTH, Reader, pack_uint, running_digest
 
 
 class Color(enum.Enum):
@@ -280,6 +280,13 @@ def test_two_nans_in_one_set_are_both_in_the_encoding() -> None:
 def test_a_digest_is_16_bytes_and_a_strong_digest_32() -> None:
     assert digest(encode("a")) == fingerprint("a")
     assert (len(fingerprint("a")), len(strong_digest(b"a"))) == (16, 32)
+
+
+def test_a_running_digest_is_that_of_all_contents_in_a_row() -> None:
+    running = running_digest()
+    for content in (b"a", b"", b"bc" * 1000):
+        running.update(content)
+    assert running.digest() == digest(b"a" + b"bc" * 1000)
 
 
 # Numbers in the stream ------------------------------------------------------------------------------------------------

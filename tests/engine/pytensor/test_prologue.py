@@ -266,6 +266,7 @@ def test_other_data_of_the_same_shape_are_a_hit_and_no_number_of_theirs_is_store
     payload = default_cache().lookup(program_key_of(again.maker._stored)).payload
     for numbers in (SEEN, gammaln(SEEN + 1), np.sum(gammaln(SEEN + 1)), SEEN + 3):
         assert numbers.tobytes()[:8] not in payload
+        assert numbers.tobytes()[:8].hex().encode() not in payload
     assert explain(density(SEEN, size=2)).outcome == "miss"
 
 

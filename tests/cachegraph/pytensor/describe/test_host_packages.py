@@ -88,6 +88,27 @@ def test_a_release_whose_files_were_edited_is_read_like_a_checkout(tmp_path: Pat
     assert is_edited(str(package.parent))
 
 
+@pytest.mark.parametrize("place", ["deep/er/op.py", "linked/op.py", "op.py"])
+def test_an_edited_file_is_found_at_any_depth_and_behind_links(tmp_path: Path, place: str) -> None:
+    package = tmp_path / "site" / "pytensor"
+    record = tmp_path / "site" / "pytensor-3.3.7.dist-info" / "RECORD"
+    (tmp_path / "elsewhere").mkdir()
+    (package / "deep" / "er").mkdir(parents=True)
+    (package / "deep" / "er" / "notes.txt").write_text("")
+    (package / "linked").symlink_to(tmp_path / "elsewhere")
+    record.parent.mkdir()
+    for path in (record, package / "__init__.py", package / place):
+        path.write_text("")
+    open_files = len(os.listdir("/proc/self/fd"))
+    assert not is_edited(str(package))
+    later = record.stat().st_mtime + 3600.0
+    os.utime(package / "deep" / "er" / "notes.txt", (later, later))
+    assert not is_edited(str(package))
+    os.utime(package / place, (later, later))
+    assert is_edited(str(package))
+    assert len(os.listdir("/proc/self/fd")) == open_files
+
+
 def test_the_installed_releases_are_as_they_were_installed() -> None:
     for name in ("pytensor", "pymc"):
         spec = importlib.util.find_spec(name)

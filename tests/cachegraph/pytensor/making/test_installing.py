@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import gc
 from collections.abc import Iterator
 from typing import Any
 
@@ -14,7 +15,9 @@ from pytensor.compile.maker import FunctionMaker
 from pytensor.compile.mode import Mode
 
 import cachegraph.pytensor
+from cachegraph.garbage import SELDOM
 from cachegraph.pytensor import UnsupportedPyTensor
+from cachegraph.pytensor.making import installing
 from cachegraph.pytensor.making.maker import CachedMaker
 from tests.cachegraph.pytensor.hooks import hooked
 
@@ -50,6 +53,15 @@ def test_installing_twice_is_installing_once() -> None:
     assert all(hooked()[place] is before[place] for place in before)
     cachegraph.pytensor.uninstall()
     assert all(hooked()[place] is before[place] for place in before)
+
+
+def test_garbage_is_collected_seldom_while_modules_are_imported(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = gc.get_threshold()
+    meanwhile: list[tuple[int, int, int]] = []
+    monkeypatch.setattr(installing, "_hook", lambda: meanwhile.append(gc.get_threshold()))
+    cachegraph.pytensor.install()
+    assert meanwhile == [SELDOM]
+    assert gc.get_threshold() == before
 
 
 def test_functions_made_before_and_in_between_keep_working() -> None:
