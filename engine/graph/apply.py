@@ -61,7 +61,7 @@ class Apply:
         return self.out
 
     def clone_with_new_inputs(self, inputs: Sequence[Variable], strict: bool = True) -> Apply:
-        """Return a new node with the same Op on `inputs`.
+        """Return a new node with the same Op on `inputs`, whose outputs have the names of the old.
 
         The outputs keep their types if the new inputs have exactly the types of the old; otherwise the Op
         makes a node for the new types. With `strict`, refuse (TypeError) an input that may hold values
@@ -79,7 +79,10 @@ class Apply:
             return Apply(self.op, inputs, outputs)
         if strict:
             inputs = [old.type.filter_variable(new) for new, old in zip(inputs, self.inputs, strict=True)]
-        return self.op.make_node(*inputs)
+        node = self.op.make_node(*inputs)
+        for old, new in zip(self.outputs, node.outputs, strict=False):
+            new.name = new.name or old.name
+        return node
 
     def clone(self) -> Apply:
         """Return a new node with the same Op on the same inputs."""

@@ -14,7 +14,7 @@ from engine.tensor.joining import join
 from engine.tensor.known_lengths import known_length
 from engine.tensor.math import ge, mul, switch
 from engine.tensor.rearranging import broadcast_to, divided_axis, merged_axes
-from engine.tensor.shape import MakeVector, lengths_of, reshape, shape_i
+from engine.tensor.shape import MakeVector, folded_shape_i, lengths_of, reshape, shape_i
 
 if TYPE_CHECKING:
     from engine.tensor.variable import TensorVariable
@@ -84,7 +84,8 @@ def pack(*tensors: Any, keep_axes: Any = None) -> tuple[Any, list[Any]]:
     """Return the tensors flattened and joined to one, and the shapes that `unpack` needs.
 
     `keep_axes` stay: the first ones (0, 1, ...), the last ones (..., -1), or both; the axes between them
-    become one. Raises ValueError for other axes, and for a tensor with too few.
+    become one. Lengths that types have are constants in the shapes. Raises ValueError for other axes, and for
+    a tensor with too few.
     """
     before, after = kept_axes(keep_axes)
     flat, shapes = [], []
@@ -96,7 +97,8 @@ def pack(*tensors: Any, keep_axes: Any = None) -> tuple[Any, list[Any]]:
                 f"keep_axes={keep_axes!r} assumes at least {before + after} "
                 f"dimension{'s' if before + after > 1 else ''}."
             )
-        lengths = [shape_i(each, axis) for axis in range(before, before + count)]
+        # What `unpack` gives often replaces the tensors: lengths of theirs must not be asked of it.
+        lengths = [folded_shape_i(each, axis) for axis in range(before, before + count)]
         shapes.append(MakeVector("int64")(*lengths))
         flat.append(merged_axes(each, before, count))
     return join(before, *flat), shapes

@@ -83,7 +83,7 @@ def shape_i(x: Any, i: int) -> TensorVariable:
 
 
 def folded_shape_i(x: Any, i: int) -> TensorVariable:
-    """Return `shape_i`, for rewrites: a constant if the type of `x` has the length."""
+    """Return `shape_i`, but a constant if the type of `x` has the length: for rewrites."""
     x = as_tensor_variable(x)
     axis = _axis_of_length(x, i)
     known = x.type.shape[axis]

@@ -176,3 +176,12 @@ def test_a_replacement_may_have_another_type_and_inputs_may_be_new_ones() -> Non
     copied = clone_replace([z], {y: x}, copy_inputs_over=False)[0]
     assert {x, y}.isdisjoint(graph_inputs([copied]))
     assert [v.name for v in graph_inputs([copied]) if v.name] == ["x"]
+
+
+@pytest.mark.parametrize("strict", [True, False])
+@pytest.mark.parametrize("shape", [(3,), (5,)])
+def test_outputs_keep_their_names(strict, shape):
+    x, y = pt.tensor("x", shape=(None,)), pt.tensor("y", shape=shape)
+    doubled = x * 2
+    doubled.name = "doubled"
+    assert clone_replace(doubled, {x: y}, rebuild_strict=strict).name == "doubled"

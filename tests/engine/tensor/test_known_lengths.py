@@ -116,3 +116,12 @@ def test_a_known_length_is_a_constant_in_a_function():
     assert isinstance(counted.owner.inputs[0], Constant)
     assert isinstance(double.owner.inputs[0], Constant)
     assert not [node for node in f.maker.fgraph.apply_nodes if isinstance(node.op, Shape_i)]
+
+
+def test_packed_shapes_do_not_ask_tensors_that_what_is_unpacked_replaces():
+    ten = pt.tensor("ten", shape=(2, 5))
+    packed, shapes = pt.pack(THREE, ten)
+    flat = packed.type()
+    parts = pt.unpack(flat, packed_shapes=shapes)
+    cost = clone_replace((THREE**2).sum() + ten.sum(), dict(zip([THREE, ten], parts, strict=True)))
+    assert engine.function([flat], cost)(np.arange(13.0)) == 5.0 + np.arange(3.0, 13.0).sum()

@@ -29,4 +29,9 @@ EXPLAINED: tuple[ExplainedDifference, ...] = (
         "assert 4 == 6",
         "it counts the Ops of a compiled graph",
     ),
+    difference(
+        "tests/tensor/rewriting/test_subtensor.py::test_slice_read_of_write",
+        "Shape_i{i=0}",
+        "lengths that types have are asked of tensors until a function is made (decision 0214)",
+    ),
 )
