@@ -324,14 +324,14 @@ def get_node_by_id(graphs: Any, target_var_id: str, id_types: IdType = "CHAR") -
     return next((item for item, found in ids.items() if found == target_var_id), None)
 
 
-def min_informative_str(variable: Variable) -> str:
-    """Return the graph of `variable` in lines of `A. name`, indented by depth; a name ends its branch.
+def min_informative_str(obj: Variable) -> str:
+    """Return the graph of `obj` in lines of `A. name`, indented by depth; a name ends its branch.
 
     What was written before is written as its letters alone, `<B>`.
     """
     letters: dict[Variable, str] = {}
     lines: list[str] = []
-    waiting = [(variable, 0)]
+    waiting = [(obj, 0)]
     while waiting:
         found, depth = waiting.pop()
         if found in letters:

@@ -104,10 +104,10 @@ class AssumptionFeature(Feature):
         return FactState.UNKNOWN
 
 
-def check_assumption(fgraph: FunctionGraph, variable: Variable, key: AssumptionKey) -> bool:
-    """Return True if `variable` of `fgraph` is known to have the property `key`.
+def check_assumption(fgraph: FunctionGraph, var: Variable, key: AssumptionKey) -> bool:
+    """Return True if `var` of `fgraph` is known to have the property `key`.
 
     Attaches an AssumptionFeature to a graph that has none.
     """
     fgraph.attach_feature(AssumptionFeature())
-    return bool(fgraph.assumption_feature.check(variable, key))
+    return bool(fgraph.assumption_feature.check(var, key))

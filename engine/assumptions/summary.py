@@ -19,13 +19,13 @@ def assumption_tags(outputs: Iterable[Variable]) -> dict[Variable, str]:
     return {variable: tag for variable, tag in tags.items() if tag}
 
 
-def summarize_assumptions(feature: AssumptionFeature, variable: Variable) -> str:
-    """Return the short names of the properties of `variable`, in braces; "" if nothing is known.
+def summarize_assumptions(feature: AssumptionFeature, var: Variable) -> str:
+    """Return the short names of the properties of `var`, in braces; "" if nothing is known.
 
     `!` is before a property that it does not have, `=CONFLICT` after one with evidence for it and against it.
     What follows from another property in the braces is left out.
     """
-    states = {key: _state(feature, variable, key) for key in ALL_KEYS}
+    states = {key: _state(feature, var, key) for key in ALL_KEYS}
     signs = {FactState.TRUE: "{}", FactState.FALSE: "!{}", FactState.CONFLICT: "{}=CONFLICT"}
     shown = [
         signs[state].format(key.short_name or key.name)

@@ -117,29 +117,29 @@ def _memo(pairs: Mapping[Variable, Variable], is_strict: bool) -> dict[Variable,
 
 @overload
 def graph_replace(
-    output: Variable, replace: Replacements | None = None, *, strict: bool = True
+    outputs: Variable, replace: Replacements | None = None, *, strict: bool = True
 ) -> Variable: ...
 @overload
 def graph_replace(
-    output: Sequence[Variable], replace: Replacements | None = None, *, strict: bool = True
+    outputs: Sequence[Variable], replace: Replacements | None = None, *, strict: bool = True
 ) -> list[Variable]: ...
 def graph_replace(
-    output: Variable | Sequence[Variable], replace: Replacements | None = None, *, strict: bool = True
+    outputs: Variable | Sequence[Variable], replace: Replacements | None = None, *, strict: bool = True
 ) -> Variable | list[Variable]:
-    """Return `clone_replace(output, replace)`; with `strict` refuse (ValueError) a key that `output` does
+    """Return `clone_replace(outputs, replace)`; with `strict` refuse (ValueError) a key that `outputs` does
     not depend on."""
-    outputs = [output] if isinstance(output, Variable) else list(output)
+    given = [outputs] if isinstance(outputs, Variable) else list(outputs)
     pairs = dict(replace or {})
     if strict and pairs:
-        unused = set(pairs).difference(ancestors(outputs))
+        unused = set(pairs).difference(ancestors(given))
         if unused:
             names = sorted(map(str, unused))
             raise ValueError(
                 f"Replacing {', '.join(names)}: Some replacements were not used; the outputs do not depend "
                 "on them; leave them out"
             )
-    result = rebuild(outputs, _memo(pairs, True))
-    return result[0] if isinstance(output, Variable) else result
+    result = rebuild(given, _memo(pairs, True))
+    return result[0] if isinstance(outputs, Variable) else result
 
 
 def _on_inputs(node: Apply, inputs: Sequence[Variable]) -> Sequence[Variable]:

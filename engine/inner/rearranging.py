@@ -140,26 +140,26 @@ def _known(lengths: Sequence[Any]) -> Known:
     return tuple(known) if len(known) == len(lengths) else None
 
 
-def repeat(x: Any, repeats: Any, axis: int | None = None) -> TensorVariable:
-    """Return `x` with each element along `axis` repeated `repeats` times, a number or one for each element.
+def repeat(a: Any, repeats: Any, axis: int | None = None) -> TensorVariable:
+    """Return `a` with each element along `axis` repeated `repeats` times, a number or one for each element.
 
     Without an axis the flattened elements are repeated.
     """
-    x = as_tensor_variable(x)
+    a = as_tensor_variable(a)
     if axis is None:
-        x, axis = flatten(x), 0
-    place = axis_of(f"Repeating elements of {x}", axis, x.type.ndim)
+        a, axis = flatten(a), 0
+    place = axis_of(f"Repeating elements of {a}", axis, a.type.ndim)
     times = as_tensor_variable(repeats)
     if times.type.ndim > 1:
         raise ValueError(f"Repeating elements {times} times, of type {times.type}: give a number or a vector")
-    if isinstance(times, Constant) and times.type.shape == (x.type.shape[place],) and times.data.size:
+    if isinstance(times, Constant) and times.type.shape == (a.type.shape[place],) and times.data.size:
         times = as_tensor_variable(times.data[:1]) if np.ptp(times.data) == 0 else times
     if times.type.broadcastable == (True,):
         times = as_tensor_variable(times.data[0]) if isinstance(times, Constant) else dimshuffle(times, ())
     if times.type.ndim == 1:
-        return Repeat(place)(x, times)
-    x, times = Repeat(place).filter_inputs(x, times)
-    return repeated(x, times, place)
+        return Repeat(place)(a, times)
+    a, times = Repeat(place).filter_inputs(a, times)
+    return repeated(a, times, place)
 
 
 def split(x: Any, splits_size: Any, *, n_splits: int | None = None, axis: int = 0) -> list[Any]:

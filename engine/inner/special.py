@@ -280,14 +280,14 @@ def _applied(op: type[_OverAxes], x: Any, axis: Any) -> Any:
     return op(normalize_axis("Normalizing a tensor", axis, x.type.ndim))(x)
 
 
-def softmax(x: Any, axis: Any = None) -> TensorVariable:
+def softmax(c: Any, axis: Any = None) -> TensorVariable:
     """Return exp(x) divided by its sum over `axis`: one axis, several, or all (None)."""
-    return _applied(Softmax, x, axis)
+    return _applied(Softmax, c, axis)
 
 
-def log_softmax(x: Any, axis: Any = None) -> TensorVariable:
-    """Return the logarithm of the softmax of `x` over `axis`: one axis, several, or all (None)."""
-    return _applied(LogSoftmax, x, axis)
+def log_softmax(c: Any, axis: Any = None) -> TensorVariable:
+    """Return the logarithm of the softmax of `c` over `axis`: one axis, several, or all (None)."""
+    return _applied(LogSoftmax, c, axis)
 
 
 def logsumexp(x: Any, axis: Any = None, keepdims: bool = False) -> TensorVariable:

@@ -118,16 +118,15 @@ class PermutationRV(RandomVariable):
             return rng.permutation(x.item() if x.ndim == 0 else x)
         size = x.shape[:batch] if size is None else size
         if self.ndims_params[0] == 0:
-            return self._of_counts(rng, np.broadcast_to(x, size))
+            return self._of_counts(rng, np.broadcast_to(x, size), x.flat[0].item() if x.size else 0)
         x = np.broadcast_to(x, (*size, *x.shape[batch:]))
         draws = np.empty(x.shape, x.dtype)
         for at in np.ndindex(size):
             draws[at] = rng.permutation(x[at])
         return draws
 
-    def _of_counts(self, rng: np.random.Generator, counts: Any) -> Any:
-        """Return a permutation for each of `counts`, which must be equal: a draw has one length."""
-        first = counts.flat[0].item() if counts.size else 0
+    def _of_counts(self, rng: np.random.Generator, counts: Any, first: int) -> Any:
+        """Return a permutation for each of `counts`, which must all be `first`: a draw has one length."""
         if not (counts == first).all():
             raise ValueError(
                 f"Drawing permutations of {counts.ravel()[:6]} integers: the numbers must be equal"

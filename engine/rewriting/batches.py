@@ -23,7 +23,7 @@ from engine.tensor.elemwise import Elemwise, cast, dimshuffle
 from engine.tensor.linalg.callback_op import CallbackOp
 from engine.tensor.matching import DEEPEST, tensor_type_of
 from engine.tensor.math import mul
-from engine.tensor.products import Dot, dot
+from engine.tensor.products import Dot, matrix_product
 from engine.tensor.reduction import sum as sum_over
 from engine.tensor.shape import expand_dims, folded_shape_i, reshape
 from engine.tensor.signature import parsed
@@ -176,7 +176,7 @@ def _rows_times(x: Any, y: Any, count: int) -> Any:
     """Return the products of the matrices of `x` with the matrix `y`: one product of their rows."""
     lengths = [folded_shape_i(x, axis) for axis in range(count + 1)]
     rows = reshape(x, (reduce(mul, lengths), folded_shape_i(x, count + 1)))
-    return reshape(dot(rows, y), (*lengths, folded_shape_i(y, 1)))
+    return reshape(matrix_product(rows, y), (*lengths, folded_shape_i(y, 1)))
 
 
 def _with_lengths(found: Sequence[Any], op: Blockwise, inputs: Sequence[Any], count: int) -> list[Any]:

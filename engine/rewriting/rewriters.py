@@ -210,9 +210,9 @@ class FromFunctionGraphRewriter(GraphRewriter):
         return self.function(fgraph)
 
 
-def graph_rewriter(function: Callable[[FunctionGraph], object]) -> FromFunctionGraphRewriter:
+def graph_rewriter(f: Callable[[FunctionGraph], object]) -> FromFunctionGraphRewriter:
     """Return a function of a FunctionGraph, which changes it in place, as a rewriter."""
-    return FromFunctionGraphRewriter(function)
+    return FromFunctionGraphRewriter(f)
 
 
 class SequentialGraphRewriter(GraphRewriter, UserList["GraphRewriter"]):

@@ -92,7 +92,7 @@ class Psi(ScalarOp):
 
 
 class TriGamma(ScalarOp):
-    """The derivative of `psi`. Its own gradient is not defined (NullGradientError)."""
+    """The derivative of `psi`."""
 
     name = "tri_gamma"
     rule = staticmethod(floating)
@@ -103,7 +103,7 @@ class TriGamma(ScalarOp):
         return polygamma(1, a).astype(a.dtype)
 
     def partial(self, index: int, inputs: Any, output: Any, cotangent: Any, apply: ApplyScalarOp) -> Any:
-        raise NullGradientError("Taking a gradient through tri_gamma: it declares none", self)
+        return apply(mul, cotangent, apply(polygamma, np.int64(2), inputs[0]))
 
 
 def _of_an_order(dtypes: tuple[str, ...]) -> Signature:

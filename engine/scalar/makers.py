@@ -35,13 +35,13 @@ convert_to = {type.dtype: Cast(type.dtype) for type in all_types}
 """The casts, by the dtype of their results."""
 
 
-def constant(value: Any, name: str | None = None, dtype: Any = None) -> ScalarConstant:
+def constant(x: Any, name: str | None = None, dtype: Any = None) -> ScalarConstant:
     """Return a number as a constant, of `dtype` or of its own: Python's are int64, float64 and complex128."""
     if dtype is None:
-        found = as_scalar(value)
+        found = as_scalar(x)
         return ScalarConstant(found.type, found.data, name)
     type = ScalarType(dtype)
-    return ScalarConstant(type, np.dtype(type.dtype).type(value), name)
+    return ScalarConstant(type, np.dtype(type.dtype).type(x), name)
 
 
 def cast(x: Any, dtype: Any) -> Any:

@@ -193,25 +193,23 @@ def apply_scalar_op(op: ScalarOp, *inputs: Any) -> Any:
     return op.make_node(*inputs).outputs[0]
 
 
-def as_scalar(value: Any) -> Any:
-    """Return `value` as a scalar variable: a variable itself, a number as a constant, a tensor of 0
+def as_scalar(x: Any) -> Any:
+    """Return `x` as a scalar variable: a variable itself, a number as a constant, a tensor of 0
     dimensions as the number that it holds.
 
     Raises TypeError for other tensors and for anything else.
     """
-    if isinstance(value, Variable):
-        if isinstance(value.type, ScalarType):
-            return value
-        if hasattr(value.type, "as_scalar"):
-            return value.type.as_scalar(value)
-        raise TypeError(f"Using {value} of type {value.type} as a scalar: it is no scalar variable")
-    if isinstance(value, np.generic):
-        return scalar_type(value.dtype.name).make_constant(value)
-    if isinstance(value, _WEAK):
-        return _constant(value, weak_dtype(value, ()))
-    raise TypeError(
-        f"Using {value!r} as a scalar: it is a {type(value).__name__}, neither a variable nor a number"
-    )
+    if isinstance(x, Variable):
+        if isinstance(x.type, ScalarType):
+            return x
+        if hasattr(x.type, "as_scalar"):
+            return x.type.as_scalar(x)
+        raise TypeError(f"Using {x} of type {x.type} as a scalar: it is no scalar variable")
+    if isinstance(x, np.generic):
+        return scalar_type(x.dtype.name).make_constant(x)
+    if isinstance(x, _WEAK):
+        return _constant(x, weak_dtype(x, ()))
+    raise TypeError(f"Using {x!r} as a scalar: it is a {type(x).__name__}, neither a variable nor a number")
 
 
 def as_scalars(values: Sequence[Any]) -> list[Any]:

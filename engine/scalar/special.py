@@ -100,6 +100,9 @@ def _parameter_slope(name: str, index: int) -> Callable[..., Any] | None:
     return parameter_slope(name, index)
 
 
+_LOG_OF_ZERO = -1e30
+"""In place of -inf. Every other logarithm is above -800, and multiples of this overflow in no dtype."""
+
 _FAR_FOR_ERFCX = 10.0
 """From here on the terms of the slope of erfcx lose two digits and more; a dozen of its series suffice."""
 
@@ -180,22 +183,47 @@ def _of_kve(apply: ApplyScalarOp, output: Any, v: Any, x: Any) -> Any:
 
 
 def _of_gammainc(apply: ApplyScalarOp, output: Any, k: Any, x: Any) -> Any:
-    power = apply(sub, apply(mul, apply(sub, k, 1), apply(log, x)), x)
-    return apply(exp, apply(sub, power, apply(gammaln, k)))
+    return apply(exp, _log_of_gamma_density(apply, k, x))
 
 
 def _of_gammaincc(apply: ApplyScalarOp, output: Any, k: Any, x: Any) -> Any:
     return apply(neg, _of_gammainc(apply, output, k, x))
 
 
+def _of_gammaincinv(apply: ApplyScalarOp, output: Any, k: Any, p: Any) -> Any:
+    return apply(exp, apply(neg, _log_of_gamma_density(apply, k, output)))
+
+
+def _of_gammainccinv(apply: ApplyScalarOp, output: Any, k: Any, p: Any) -> Any:
+    return apply(neg, _of_gammaincinv(apply, output, k, p))
+
+
+def _log_of_gamma_density(apply: ApplyScalarOp, k: Any, x: Any) -> Any:
+    power = apply(sub, _multiple(apply, apply(sub, k, 1), apply(log, x)), x)
+    return apply(sub, power, apply(gammaln, k))
+
+
 def _of_betainc(apply: ApplyScalarOp, output: Any, a: Any, b: Any, x: Any) -> Any:
+    return apply(exp, _log_of_beta_density(apply, a, b, x))
+
+
+def _of_betaincinv(apply: ApplyScalarOp, output: Any, a: Any, b: Any, p: Any) -> Any:
+    return apply(exp, apply(neg, _log_of_beta_density(apply, a, b, output)))
+
+
+def _log_of_beta_density(apply: ApplyScalarOp, a: Any, b: Any, x: Any) -> Any:
     powers = apply(
         add,
-        apply(mul, apply(sub, a, 1), apply(log, x)),
-        apply(mul, apply(sub, b, 1), apply(log1p, apply(neg, x))),
+        _multiple(apply, apply(sub, a, 1), apply(log, x)),
+        _multiple(apply, apply(sub, b, 1), apply(log1p, apply(neg, x))),
     )
     total = apply(sub, apply(add, apply(gammaln, a), apply(gammaln, b)), apply(gammaln, apply(add, a, b)))
-    return apply(exp, apply(sub, powers, total))
+    return apply(sub, powers, total)
+
+
+def _multiple(apply: ApplyScalarOp, factor: Any, logarithm: Any) -> Any:
+    """Return `factor` times the `logarithm`, the logarithm of a power: 0 * log(0) is 0."""
+    return apply(mul, factor, apply(maximum, logarithm, _LOG_OF_ZERO))
 
 
 def _of_owens_t(apply: ApplyScalarOp, output: Any, h: Any, a: Any) -> Any:
@@ -247,7 +275,10 @@ _SLOPES: dict[tuple[str, int], Callable[..., Any]] = {
     ("kve", 1): _of_kve,
     ("gammainc", 1): _of_gammainc,
     ("gammaincc", 1): _of_gammaincc,
+    ("gammaincinv", 1): _of_gammaincinv,
+    ("gammainccinv", 1): _of_gammainccinv,
     ("betainc", 2): _of_betainc,
+    ("betaincinv", 2): _of_betaincinv,
     ("owens_t", 0): _of_owens_t,
     ("owens_t", 1): _of_owens_t_angle,
     ("hyp2f1", 3): _of_hyp2f1,

@@ -45,24 +45,24 @@ def _is_true(x: Any) -> Any:
     return x if x.type.dtype == "bool" else neq(x, 0)
 
 
-def isnan(x: Any) -> TensorVariable:
+def isnan(a: Any) -> TensorVariable:
     """Return True for each element that is NaN; no bool or integer is, and none is looked at."""
-    x = as_tensor_variable(x)
-    return isnan_(x) if x.type.dtype in INEXACT else full(x.shape, False)
+    a = as_tensor_variable(a)
+    return isnan_(a) if a.type.dtype in INEXACT else full(a.shape, False)
 
 
-def isinf(x: Any) -> TensorVariable:
+def isinf(a: Any) -> TensorVariable:
     """Return True for each element that is infinite; no bool or integer is, and none is looked at."""
-    x = as_tensor_variable(x)
-    return isinf_(x) if x.type.dtype in INEXACT else full(x.shape, False)
+    a = as_tensor_variable(a)
+    return isinf_(a) if a.type.dtype in INEXACT else full(a.shape, False)
 
 
-def isfinite(x: Any) -> TensorVariable:
+def isfinite(a: Any) -> TensorVariable:
     """Return True for each element that is neither infinite nor NaN."""
-    x = as_tensor_variable(x)
-    if x.type.dtype not in INEXACT:
-        return ones_like(x, "bool")
-    return and_(invert(isnan_(x)), invert(isinf_(x)))
+    a = as_tensor_variable(a)
+    if a.type.dtype not in INEXACT:
+        return ones_like(a, "bool")
+    return and_(invert(isnan_(a)), invert(isinf_(a)))
 
 
 def isposinf(x: Any) -> TensorVariable:

@@ -1,4 +1,4 @@
-"""Products of tensors over chosen axes, by `dot` and by sums of products, and cross products."""
+"""Products of tensors over chosen axes, as products of matrices and sums of products, and cross products."""
 
 from __future__ import annotations
 
@@ -11,12 +11,24 @@ from engine.tensor.conversion import as_tensor_variable
 from engine.tensor.elemwise import cast, dimshuffle
 from engine.tensor.joining import stack
 from engine.tensor.math import eq, mul, sub
-from engine.tensor.products import dot, matmul
+from engine.tensor.products import matmul, matrix_product
 from engine.tensor.reduction import sum as sum_over
 from engine.tensor.shape import expand_dims, reshape, shape_i, size_over, squeeze, transpose
 
 if TYPE_CHECKING:
     from engine.tensor.variable import TensorVariable
+
+
+def dot(a: Any, b: Any) -> TensorVariable:
+    """Return the sums of products over the last axis of `a` and the one before the last of `b`, as numpy.
+
+    A `b` of one dimension has one axis to sum over. If one has no dimensions, the product is elementwise.
+    """
+    a, b = as_tensor_variable(a), as_tensor_variable(b)
+    if min(a.type.ndim, b.type.ndim) == 0 or max(a.type.ndim, b.type.ndim) <= 2:
+        return matrix_product(a, b)
+    return tensordot(a, b, [[a.type.ndim - 1], [max(0, b.type.ndim - 2)]])
+
 
 dense_dot = dot
 
@@ -37,11 +49,13 @@ def tensordot(a: Any, b: Any, axes: Any = 2) -> TensorVariable:
     if not left:
         return mul(dimshuffle(a, [*range(a.type.ndim), *["x"] * b.type.ndim]), b)
     if len(left) == 1 and a.type.ndim <= 2 and b.type.ndim <= 2:
-        return dot(a if left[0] == a.type.ndim - 1 else transpose(a), transpose(b) if right[0] else b)
+        return matrix_product(
+            a if left[0] == a.type.ndim - 1 else transpose(a), transpose(b) if right[0] else b
+        )
     rows = [axis for axis in range(a.type.ndim) if axis not in left]
     columns = [axis for axis in range(b.type.ndim) if axis not in right]
     b = _with_equal_lengths(a, b, left, right)
-    product = dot(_as_matrix(a, rows, left), _as_matrix(b, right, columns))
+    product = matrix_product(_as_matrix(a, rows, left), _as_matrix(b, right, columns))
     return reshape(product, [*(shape_i(a, axis) for axis in rows), *(shape_i(b, axis) for axis in columns)])
 
 
@@ -93,7 +107,7 @@ def matvec(x1: Any, x2: Any, dtype: Any = None) -> TensorVariable:
     """Return the products of the matrices in the last two axes of `x1` with the vectors in `x2`'s last."""
     x1, x2 = as_tensor_variable(x1), as_tensor_variable(x2)
     if x1.type.ndim == 2 and x2.type.ndim == 1:
-        return _as_dtype(dot(x1, x2), dtype)
+        return _as_dtype(matrix_product(x1, x2), dtype)
     return squeeze(matmul(x1, expand_dims(x2, -1), dtype), -1)
 
 
@@ -101,7 +115,7 @@ def vecmat(x1: Any, x2: Any, dtype: Any = None) -> TensorVariable:
     """Return the products of the vectors in the last axis of `x1` with the matrices in `x2`'s last two."""
     x1, x2 = as_tensor_variable(x1), as_tensor_variable(x2)
     if x1.type.ndim == 1 and x2.type.ndim == 2:
-        return _as_dtype(dot(x1, x2), dtype)
+        return _as_dtype(matrix_product(x1, x2), dtype)
     return squeeze(matmul(expand_dims(x1, -2), x2, dtype), -2)
 
 

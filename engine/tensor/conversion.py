@@ -25,19 +25,17 @@ from engine.tensor.variable import TensorConstant, TensorVariable
 _WEAK = (bool, int, float, complex)
 
 
-def constant(
-    value: Any, name: str | None = None, ndim: int | None = None, dtype: Any = None
-) -> TensorConstant:
-    """Return `value` (an array, a number or nested lists of numbers) as a constant, cast to `dtype` if
+def constant(x: Any, name: str | None = None, ndim: int | None = None, dtype: Any = None) -> TensorConstant:
+    """Return `x` (an array, a number or nested lists of numbers) as a constant, cast to `dtype` if
     one is given.
 
     Its static shape is the array's shape, so axes of length 1 broadcast. With `ndim`, axes of length 1
     are prepended, or left out in front. A constant stays itself if it fits. Without `dtype`,
     Python ints become int64 and floats float64, or floatX where the flag cast_policy is "numpy+floatX".
     """
-    if isinstance(value, TensorConstant) and dtype in (None, value.type.dtype) and ndim in (None, value.ndim):
-        return value
-    data = _to_array(value.data if isinstance(value, TensorConstant) else value, dtype)
+    if isinstance(x, TensorConstant) and dtype in (None, x.type.dtype) and ndim in (None, x.ndim):
+        return x
+    data = _to_array(x.data if isinstance(x, TensorConstant) else x, dtype)
     if ndim is not None and ndim != data.ndim:
         surplus = max(data.ndim - ndim, 0)
         if any(length != 1 for length in data.shape[:surplus]):
@@ -97,34 +95,32 @@ def _stacked(items: Sequence[Any]) -> Any:
 
 
 def as_tensor_variable(
-    value: Any, name: str | None = None, ndim: int | None = None, dtype: Any = None
+    x: Any, name: str | None = None, ndim: int | None = None, dtype: Any = None
 ) -> TensorVariable:
-    """Return `value` as a tensor variable: a variable itself, anything else converted by `constant`.
+    """Return `x` as a tensor variable: a variable itself, anything else converted by `constant`.
 
     A list or tuple with variables becomes a tensor of their common dtype, in which Python numbers have no
     say. A range becomes an ARange. A scalar variable becomes a tensor of 0 dimensions. With `ndim`, axes of
     length 1 are prepended to a variable that has fewer. A tensor variable keeps its dtype, as in PyTensor:
     `dtype` is for values. Raises TypeError for a variable of another kind of type.
     """
-    if isinstance(value, range):
-        return _range(value, name, ndim, dtype)
-    if isinstance(value, list | tuple) and _holds_variables(value):
-        return as_tensor_variable(_stacked(value), name, ndim, dtype)
-    if isinstance(value, Apply):
-        if value.op.default_output is None and value.nout != 1:
-            raise TypeError(f"Using {value} as a tensor: Multi-output Op without default_output; choose one")
-        value = value.out
-    if not isinstance(value, Variable):
-        return constant(value, name, ndim, dtype)
-    if isinstance(value.type, ScalarType):
-        return as_tensor_variable(
-            variable.operations.tensor_from_scalar.elementwise(value), name, ndim, dtype
-        )
-    if not isinstance(value.type, TensorType):
+    if isinstance(x, range):
+        return _range(x, name, ndim, dtype)
+    if isinstance(x, list | tuple) and _holds_variables(x):
+        return as_tensor_variable(_stacked(x), name, ndim, dtype)
+    if isinstance(x, Apply):
+        if x.op.default_output is None and x.nout != 1:
+            raise TypeError(f"Using {x} as a tensor: Multi-output Op without default_output; choose one")
+        x = x.out
+    if not isinstance(x, Variable):
+        return constant(x, name, ndim, dtype)
+    if isinstance(x.type, ScalarType):
+        return as_tensor_variable(variable.operations.tensor_from_scalar.elementwise(x), name, ndim, dtype)
+    if not isinstance(x.type, TensorType):
         raise TypeError(
-            f"Using {value} of type {value.type} as a tensor: it is no tensor variable (of no TensorType)"
+            f"Using {x} of type {x.type} as a tensor: it is no tensor variable (of no TensorType)"
         )
-    tensor: Any = value  # also a frozen one, whose class is made for it
+    tensor: Any = x  # also a frozen one, whose class is made for it
     return tensor if ndim is None else pad(tensor, ndim)
 
 

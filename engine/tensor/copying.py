@@ -65,9 +65,9 @@ class CpuContiguous(Op):
 cpu_contiguous = CpuContiguous()
 
 
-def transfer(x: Any, target: str) -> TensorVariable:
-    """Return `x` as a tensor on the device `target`, which is "cpu". Raises ValueError for any other."""
+def transfer(var: Any, target: str) -> TensorVariable:
+    """Return `var` as a tensor on the device `target`, which is "cpu". Raises ValueError for any other."""
     if target != "cpu":
-        raise ValueError(f"Moving {x}: Can't transfer to target {target}; tensors are on the cpu")
-    found: TensorVariable = as_tensor_variable(x)
+        raise ValueError(f"Moving {var}: Can't transfer to target {target}; tensors are on the cpu")
+    found: TensorVariable = as_tensor_variable(var)
     return found

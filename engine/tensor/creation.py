@@ -29,14 +29,14 @@ if TYPE_CHECKING:
     from engine.tensor.variable import TensorVariable
 
 
-def zeros_like(x: Any, dtype: Any = None) -> TensorVariable:
-    """Return zeros in the shape of `x`, in its dtype unless one is given."""
-    return _filled(x, 0, dtype)
+def zeros_like(model: Any, dtype: Any = None) -> TensorVariable:
+    """Return zeros in the shape of `model`, in its dtype unless one is given."""
+    return _filled(model, 0, dtype)
 
 
-def ones_like(x: Any, dtype: Any = None) -> TensorVariable:
-    """Return ones in the shape of `x`, in its dtype unless one is given."""
-    return _filled(x, 1, dtype)
+def ones_like(model: Any, dtype: Any = None) -> TensorVariable:
+    """Return ones in the shape of `model`, in its dtype unless one is given."""
+    return _filled(model, 1, dtype)
 
 
 empty_like = zeros_like
@@ -224,10 +224,10 @@ empty = zeros
 """Undefined elements are zero here."""
 
 
-def full_like(x: Any, fill_value: Any, dtype: Any = None) -> TensorVariable:
-    """Return a tensor filled with `fill_value` in the shape of `x`, in its dtype unless one is given."""
-    x = as_tensor_variable(x)
-    return fill(x, cast(as_tensor_variable(fill_value), dtype or x.type.dtype))
+def full_like(a: Any, fill_value: Any, dtype: Any = None) -> TensorVariable:
+    """Return a tensor filled with `fill_value` in the shape of `a`, in its dtype unless one is given."""
+    a = as_tensor_variable(a)
+    return fill(a, cast(as_tensor_variable(fill_value), dtype or a.type.dtype))
 
 
 def arange(start: Any, stop: Any = None, step: Any = 1, dtype: Any = None) -> TensorVariable:

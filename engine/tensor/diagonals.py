@@ -94,9 +94,9 @@ def eye(n: Any, m: Any = None, k: Any = 0, dtype: Any = "floatX") -> TensorVaria
     return Eye(dtype)(*_sizes(n, m), offset_of(k))
 
 
-def tri(n: Any, m: Any = None, k: int = 0, dtype: Any = "floatX") -> TensorVariable:
-    """Return an `n` by `m` (default `n`) matrix with ones on and below the diagonal `k`."""
-    return cast(le(_offsets(*_sizes(n, m)), offset_of(k)), check_dtype(dtype))
+def tri(N: Any, M: Any = None, k: int = 0, dtype: Any = "floatX") -> TensorVariable:
+    """Return an `N` by `M` (default `N`) matrix with ones on and below the diagonal `k`."""
+    return cast(le(_offsets(*_sizes(N, M)), offset_of(k)), check_dtype(dtype))
 
 
 def tril(m: Any, k: int = 0) -> TensorVariable:

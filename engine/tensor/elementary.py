@@ -38,6 +38,7 @@ from engine.tensor.math import (
     mul,
     neg,
     neq,
+    round_half_to_even,
     sign,
     sin,
     softplus,
@@ -47,13 +48,12 @@ from engine.tensor.math import (
     true_div,
     trunc,
 )
-from engine.tensor.math import round as half_to_even
 
 if TYPE_CHECKING:
     from engine.tensor.variable import TensorVariable
 
 square, sgn, int_div, log1pexp = sqr, sign, floor_div, softplus
-round_half_to_even, tensor_copy = half_to_even, identity
+tensor_copy = identity
 
 _DEGREE = math.pi / 180
 _ROUNDINGS = ("half_to_even", "half_away_from_zero")
@@ -76,22 +76,28 @@ def round_half_away_from_zero(x: Any) -> TensorVariable:
     return switch(ge(absolute(sub(x, whole)), 0.5), add(whole, sign(x)), whole)
 
 
-def iround(x: Any, mode: str | None = None) -> TensorVariable:
-    """Return `x` rounded as `mode` ("half_to_even", the default, or "half_away_from_zero") as int64."""
+def round(a: Any, mode: str | None = None) -> TensorVariable:
+    """Return `a` rounded to whole numbers as `mode` says: "half_to_even", which is the default, or
+    "half_away_from_zero". Raises NotImplementedError for another mode.
+    """
     if mode not in (None, *_ROUNDINGS):
         raise NotImplementedError(f"Rounding: mode is {mode!r}; it must be one of {', '.join(_ROUNDINGS)}")
-    found = round_half_away_from_zero(x) if mode == "half_away_from_zero" else half_to_even(x)
-    return cast(found, "int64")
+    return round_half_away_from_zero(a) if mode == "half_away_from_zero" else round_half_to_even(a)
 
 
-def deg2rad(x: Any) -> TensorVariable:
+def iround(a: Any, mode: str | None = None) -> TensorVariable:
+    """Return `round(a, mode)` as int64."""
+    return cast(round(a, mode), "int64")
+
+
+def deg2rad(a: Any) -> TensorVariable:
     """Return degrees as radians."""
-    return mul(x, _DEGREE)
+    return mul(a, _DEGREE)
 
 
-def rad2deg(x: Any) -> TensorVariable:
+def rad2deg(a: Any) -> TensorVariable:
     """Return radians as degrees."""
-    return mul(x, 180 / math.pi)
+    return mul(a, 180 / math.pi)
 
 
 def divmod(x: Any, y: Any) -> tuple[Any, Any]:
@@ -125,10 +131,10 @@ def imag(x: Any) -> TensorVariable:
     return apply_elemwise(scalar.imag, x) if x.type.dtype in COMPLEX else zeros_like(x)
 
 
-def angle(x: Any) -> TensorVariable:
-    """Return the angle of `x` in the complex plane, between -pi and pi; of real numbers 0 or pi."""
-    x = as_tensor_variable(x)
-    return arctan2(imag(x), real(x))
+def angle(z: Any) -> TensorVariable:
+    """Return the angle of `z` in the complex plane, between -pi and pi; of real numbers 0 or pi."""
+    z = as_tensor_variable(z)
+    return arctan2(imag(z), real(z))
 
 
 def complex_from_polar(abs: Any, angle: Any) -> TensorVariable:

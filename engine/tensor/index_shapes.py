@@ -91,27 +91,27 @@ def basic_shape(shape: Sequence[Any], indices: Sequence[slice | None]) -> tuple[
     return indexed_result_shape(shape[:n_indexed], indices)
 
 
-def as_index_constant(index: Any) -> Any:
+def as_index_constant(a: Any) -> Any:
     """Return the numbers in an index as 0-d int64 constants, lists and arrays as tensors."""
-    if isinstance(index, slice):
-        return slice(*[as_index_constant(part) for part in (index.start, index.stop, index.step)])
-    if isinstance(index, int | np.integer):
-        return number(int(index), "int64")
-    return index if index is None else as_tensor_variable(index)
+    if isinstance(a, slice):
+        return slice(*[as_index_constant(part) for part in (a.start, a.stop, a.step)])
+    if isinstance(a, int | np.integer):
+        return number(int(a), "int64")
+    return a if a is None else as_tensor_variable(a)
 
 
-def as_index_literal(index: Any) -> Any:
+def as_index_literal(idx: Any) -> Any:
     """Return the constants in an index, a slice, a number or None, as ints.
 
     Raises NotScalarConstantError for a variable that is no constant, and TypeError for other objects.
     """
-    if index is None or isinstance(index, int | np.integer):
-        return index
-    if isinstance(index, slice):
-        return slice(*[as_index_literal(part) for part in (index.start, index.stop, index.step)])
-    if not isinstance(index, Variable):
-        raise TypeError(f"Reading an index: {index!r} is neither a slice, a number nor a variable")
-    return int(get_underlying_scalar_constant_value(index))
+    if idx is None or isinstance(idx, int | np.integer):
+        return idx
+    if isinstance(idx, slice):
+        return slice(*[as_index_literal(part) for part in (idx.start, idx.stop, idx.step)])
+    if not isinstance(idx, Variable):
+        raise TypeError(f"Reading an index: {idx!r} is neither a slice, a number nor a variable")
+    return int(get_underlying_scalar_constant_value(idx))
 
 
 def indexed_result_shape(

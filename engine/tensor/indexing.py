@@ -198,15 +198,17 @@ def _changed(part: Any, y: Any, sets: bool, ignore_duplicates: bool = False) -> 
     if value.type.ndim > part.type.ndim:
         raise TypeError(f"Changing {part} of type {part.type} by {value.type}: that has more dimensions")
     value = pad(value, part.type.ndim)
-    mask = _only_mask(part)
+    mask = _only_mask(part, base)
     if mask is not None and value.type.broadcastable[0] and _fits(mask, base):
         return changed_where(base, mask, value, sets)
     return with_part_changed(base, part, value, sets, ignore_duplicates)
 
 
-def _only_mask(part: Any) -> Any:
-    """Return the mask if that is the whole index of `part`, or None."""
+def _only_mask(part: Any, base: Any) -> Any:
+    """Return the mask if that is the whole index of `part`, taken from `base`, or None."""
     node = part.owner
+    if node.inputs[0] is not base:  # the index adds axes
+        return None
     if not isinstance(node.op, AdvancedSubtensor) or node.op.entries != ROWS or not is_mask(node.inputs[1]):
         return None
     return node.inputs[1]

@@ -124,9 +124,9 @@ def join(axis: Any, *tensors: Any) -> TensorVariable:
     return Join(number)(*variables) if len(variables) > 1 else variables[0]
 
 
-def concatenate(tensors: Sequence[Any], axis: int = 0) -> TensorVariable:
-    """Return `tensors` concatenated along `axis`, which may be negative."""
-    return join(axis, *tensors)
+def concatenate(tensor_list: Sequence[Any], axis: int = 0) -> TensorVariable:
+    """Return `tensor_list` concatenated along `axis`, which may be negative."""
+    return join(axis, *tensor_list)
 
 
 def stack(tensors: Any, axis: int = 0) -> TensorVariable:

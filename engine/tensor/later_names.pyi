@@ -82,6 +82,7 @@ from engine.tensor.constants import newaxis as newaxis
 from engine.tensor.constants import pi as pi
 from engine.tensor.contractions import cross as cross
 from engine.tensor.contractions import dense_dot as dense_dot
+from engine.tensor.contractions import dot as dot
 from engine.tensor.contractions import matvec as matvec
 from engine.tensor.contractions import tensordot as tensordot
 from engine.tensor.contractions import vecdot as vecdot
@@ -115,8 +116,8 @@ from engine.tensor.elementary import log1pexp as log1pexp
 from engine.tensor.elementary import nan_to_num as nan_to_num
 from engine.tensor.elementary import rad2deg as rad2deg
 from engine.tensor.elementary import real as real
+from engine.tensor.elementary import round as round
 from engine.tensor.elementary import round_half_away_from_zero as round_half_away_from_zero
-from engine.tensor.elementary import round_half_to_even as round_half_to_even
 from engine.tensor.elementary import sgn as sgn
 from engine.tensor.elementary import smallest as smallest
 from engine.tensor.elementary import square as square
@@ -165,7 +166,6 @@ from engine.tensor.positions import permute_row_elements as permute_row_elements
 from engine.tensor.positions import ravel_multi_index as ravel_multi_index
 from engine.tensor.positions import unravel_index as unravel_index
 from engine.tensor.products import Dot as Dot
-from engine.tensor.products import dot as dot
 from engine.tensor.products import matmul as matmul
 from engine.tensor.products import outer as outer
 from engine.tensor.quantifiers import all as all

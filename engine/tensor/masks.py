@@ -72,20 +72,20 @@ def _as_mask(x: Any) -> Any:
     return x if x.type.dtype == "bool" else neq(x, 0)
 
 
-def nonzero(x: Any, return_matrix: bool = False) -> Any:
-    """Return the indices of the nonzero elements of `x` in C order, an int64 vector per axis.
+def nonzero(a: Any, return_matrix: bool = False) -> Any:
+    """Return the indices of the nonzero elements of `a` in C order, an int64 vector per axis.
 
     They are a tuple, or with `return_matrix` the rows of a matrix. Raises ValueError for a tensor without
     axes.
     """
-    mask = _as_mask(x)
+    mask = _as_mask(a)
     found = positions_by_axis(mask, lengths_along(mask))
     return stack(found) if return_matrix else found
 
 
-def flatnonzero(x: Any) -> TensorVariable:
-    """Return the positions of nonzero elements of the flattened `x`. Raises ValueError without axes."""
-    mask = flatten(_as_mask(x))
+def flatnonzero(a: Any) -> TensorVariable:
+    """Return the positions of nonzero elements of the flattened `a`. Raises ValueError without axes."""
+    mask = flatten(_as_mask(a))
     return positions_of(mask, [shape_i(mask, 0)])
 
 
@@ -99,13 +99,13 @@ def positions_by_axis(mask: Any, lengths: Sequence[Any]) -> tuple[Any, ...]:
     return (flat, *found[::-1])
 
 
-def where(condition: Any, ift: Any = None, iff: Any = None) -> Any:
-    """Return `ift` where `condition` is true and `iff` elsewhere; without both, `nonzero(condition)`."""
+def where(cond: Any, ift: Any = None, iff: Any = None) -> Any:
+    """Return `ift` where `cond` is true and `iff` elsewhere; without both, `nonzero(condition)`."""
     if ift is None and iff is None:
-        return nonzero(condition)
+        return nonzero(cond)
     if ift is None or iff is None:
         raise ValueError("Choosing by a condition: give either both ift and iff, or none of them")
-    return switch(condition, ift, iff)
+    return switch(cond, ift, iff)
 
 
 def is_mask(item: Any) -> bool:

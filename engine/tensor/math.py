@@ -91,7 +91,7 @@ owens_t = elemwise(scalar.owens_t)
 floor = elemwise(scalar.floor)
 ceil = elemwise(scalar.ceil)
 trunc = elemwise(scalar.trunc)
-round = elemwise(scalar.round)
+round_half_to_even = elemwise(scalar.round)
 
 lt = elemwise(scalar.lt)
 le = elemwise(scalar.le)
@@ -130,9 +130,9 @@ def clip(x: Any, min: Any, max: Any) -> TensorVariable:
     return minimum(maximum(x, min), max)
 
 
-def logit(p: Any) -> TensorVariable:
+def logit(x: Any) -> TensorVariable:
     """Return `log(p / (1 - p))`, the inverse of `sigmoid`."""
-    return sub(log(p), log1p(neg(p)))
+    return sub(log(x), log1p(neg(x)))
 
 
 def log_erfc(x: Any) -> Any:

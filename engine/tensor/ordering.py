@@ -121,9 +121,9 @@ _KINDS = (None, "quicksort", "mergesort", "heapsort", "stable")
 
 
 def argsort(
-    x: Any, axis: Any = -1, kind: str | None = None, order: None = None, *, stable: bool | None = None
+    a: Any, axis: Any = -1, kind: str | None = None, order: None = None, *, stable: bool | None = None
 ) -> TensorVariable:
-    """Return the positions that sort `x` along `axis`, or the flattened `x` if None. The axis may be
+    """Return the positions that sort `a` along `axis`, or the flattened `a` if None. The axis may be
     symbolic.
 
     Equal elements keep their order, unless `stable` is False or `kind` is "quicksort" or "heapsort": then
@@ -132,20 +132,20 @@ def argsort(
     _check_sort(kind, order, stable)
     is_stable = stable is not False and kind not in ("quicksort", "heapsort")
     op = ArgSortOp(_kind(kind, stable), stable=is_stable)
-    return _along("ArgSort", x, axis, lambda last: op.make_node(last).outputs[0])
+    return _along("ArgSort", a, axis, lambda last: op.make_node(last).outputs[0])
 
 
 def sort(
-    x: Any, axis: Any = -1, kind: str | None = None, order: None = None, *, stable: bool | None = None
+    a: Any, axis: Any = -1, kind: str | None = None, order: None = None, *, stable: bool | None = None
 ) -> TensorVariable:
-    """Return `x` sorted along `axis`, or flattened and sorted if None. The axis may be symbolic.
+    """Return `a` sorted along `axis`, or flattened and sorted if None. The axis may be symbolic.
 
     With `stable` or `kind` "stable" zeros of both signs keep their order, and NaNs theirs. `order` is None,
     as tensors have no fields.
     """
     _check_sort(kind, order, stable)
     op = SortOp(_kind(kind, stable))
-    return _along("Sort", x, axis, lambda last: op.make_node(last).outputs[0])
+    return _along("Sort", a, axis, lambda last: op.make_node(last).outputs[0])
 
 
 def _check_sort(kind: str | None, order: None, stable: bool | None) -> None:

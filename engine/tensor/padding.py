@@ -10,7 +10,19 @@ from engine.tensor.creation import alloc, arange
 from engine.tensor.elemwise import cast
 from engine.tensor.grids import linspace
 from engine.tensor.joining import join
-from engine.tensor.math import clip, eq, floor, lt, maximum, minimum, mod, mul, round, sub, switch
+from engine.tensor.math import (
+    clip,
+    eq,
+    floor,
+    lt,
+    maximum,
+    minimum,
+    mod,
+    mul,
+    round_half_to_even,
+    sub,
+    switch,
+)
 from engine.tensor.rearranging import flip, slice_at_axis
 from engine.tensor.reduction import max as largest
 from engine.tensor.reduction import mean
@@ -79,7 +91,7 @@ def _statistics(x: Any, axis: int, mode: str, first: Any, last: Any) -> list[Any
 
     def statistic(part: Any) -> Any:
         found = _STATISTICS[mode](x if part is None else x[slice_at_axis(part, axis)], axis, keepdims=True)
-        return found if x.type.dtype in FLOATS or mode != "mean" else round(found)
+        return found if x.type.dtype in FLOATS or mode != "mean" else round_half_to_even(found)
 
     if first is None:
         return [statistic(None)] * 2

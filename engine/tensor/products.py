@@ -90,13 +90,13 @@ class Dot(Op):
 
 def _of_left(x: Any, y: Any, gradient: Any) -> Any:
     if y.type.ndim == 2:
-        return dot(gradient, transpose(y))
+        return matrix_product(gradient, transpose(y))
     return apply_elemwise(mul, gradient, y) if x.type.ndim == 1 else _outer(gradient, y)
 
 
 def _of_right(x: Any, y: Any, gradient: Any) -> Any:
     if x.type.ndim == 2:
-        return dot(transpose(x), gradient)
+        return matrix_product(transpose(x), gradient)
     return apply_elemwise(mul, gradient, x) if y.type.ndim == 1 else _outer(x, gradient)
 
 
@@ -118,7 +118,7 @@ def _mismatch(x: Sequence[int | None], y: Sequence[int | None]) -> str:
 _dot = Dot()
 
 
-def dot(x: Any, y: Any) -> TensorVariable:
+def matrix_product(x: Any, y: Any) -> TensorVariable:
     """Return the product of `x` and `y` of up to 2 dimensions; elementwise if one has none."""
     x, y = as_tensor_variable(x), as_tensor_variable(y)
     if x.type.ndim == 0 or y.type.ndim == 0:
@@ -126,20 +126,20 @@ def dot(x: Any, y: Any) -> TensorVariable:
     return _dot(x, y)
 
 
-def matmul(x: Any, y: Any, dtype: Any = None) -> TensorVariable:
-    """Return the products of the matrices in the last two axes of `x` and `y`; the others are a batch.
+def matmul(x1: Any, x2: Any, dtype: Any = None) -> TensorVariable:
+    """Return the products of the matrices in the last two axes of `x1` and `x2`; the others are a batch.
 
     One of 1 dimension is a vector. With a `dtype`, the result is cast to it. Raises ValueError for 0
     dimensions.
     """
-    x, y = as_tensor_variable(x), as_tensor_variable(y)
-    if min(x.type.ndim, y.type.ndim) == 0:
-        raise ValueError(f"Multiplying {x.type} by {y.type}: matmul operand cannot be scalar")
-    if max(x.type.ndim, y.type.ndim) <= 2:
-        found = _dot(x, y)
+    x1, x2 = as_tensor_variable(x1), as_tensor_variable(x2)
+    if min(x1.type.ndim, x2.type.ndim) == 0:
+        raise ValueError(f"Multiplying {x1.type} by {x2.type}: matmul operand cannot be scalar")
+    if max(x1.type.ndim, x2.type.ndim) <= 2:
+        found = _dot(x1, x2)
         return found if dtype is None else cast(found, dtype)
-    ranks = min(x.type.ndim, 2), min(y.type.ndim, 2)
-    found = Blockwise(_dot, _SIGNATURES[ranks])(x, y)
+    ranks = min(x1.type.ndim, 2), min(x2.type.ndim, 2)
+    found = Blockwise(_dot, _SIGNATURES[ranks])(x1, x2)
     return found if dtype is None else cast(found, dtype)
 
 

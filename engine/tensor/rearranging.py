@@ -25,10 +25,10 @@ if TYPE_CHECKING:
 _EVERYTHING, _BACKWARDS = slice(None), slice(None, None, -1)
 
 
-def moveaxis(x: Any, source: Any, destination: Any) -> TensorVariable:
-    """Return `x` with the axes `source` at the positions `destination`; the others keep their order."""
-    x = as_tensor_variable(x)
-    doing, ndim = f"Moving axes of {x}", x.type.ndim
+def moveaxis(a: Any, source: Any, destination: Any) -> TensorVariable:
+    """Return `a` with the axes `source` at the positions `destination`; the others keep their order."""
+    a = as_tensor_variable(a)
+    doing, ndim = f"Moving axes of {a}", a.type.ndim
     taken, put = (axes_of(doing, axes, ndim) for axes in (source, destination))
     if len(taken) != len(put):
         raise ValueError(
@@ -38,16 +38,16 @@ def moveaxis(x: Any, source: Any, destination: Any) -> TensorVariable:
     order = [axis for axis in range(ndim) if axis not in taken]
     for position, axis in sorted(zip(put, taken, strict=True)):
         order.insert(position, axis)
-    return dimshuffle(x, order)
+    return dimshuffle(a, order)
 
 
-def swapaxes(x: Any, axis1: int, axis2: int) -> TensorVariable:
-    """Return `x` with two axes exchanged."""
-    x = as_tensor_variable(x)
-    first, second = (axis_of(f"Exchanging axes of {x}", axis, x.type.ndim) for axis in (axis1, axis2))
-    order = list(range(x.type.ndim))
+def swapaxes(y: Any, axis1: int, axis2: int) -> TensorVariable:
+    """Return `y` with two axes exchanged."""
+    y = as_tensor_variable(y)
+    first, second = (axis_of(f"Exchanging axes of {y}", axis, y.type.ndim) for axis in (axis1, axis2))
+    order = list(range(y.type.ndim))
     order[first], order[second] = second, first
-    return dimshuffle(x, order)
+    return dimshuffle(y, order)
 
 
 def matrix_transpose(x: Any) -> TensorVariable:
@@ -60,34 +60,34 @@ def matrix_transpose(x: Any) -> TensorVariable:
     return swapaxes(x, -1, -2)
 
 
-def shape_padleft(x: Any, n_ones: int = 1) -> TensorVariable:
-    """Return `x` with `n_ones` axes of length 1 in front."""
-    return expand_dims(x, range(n_ones))
+def shape_padleft(t: Any, n_ones: int = 1) -> TensorVariable:
+    """Return `t` with `n_ones` axes of length 1 in front."""
+    return expand_dims(t, range(n_ones))
 
 
-def shape_padright(x: Any, n_ones: int = 1) -> TensorVariable:
-    """Return `x` with `n_ones` axes of length 1 behind."""
-    return expand_dims(x, range(-n_ones, 0))
+def shape_padright(t: Any, n_ones: int = 1) -> TensorVariable:
+    """Return `t` with `n_ones` axes of length 1 behind."""
+    return expand_dims(t, range(-n_ones, 0))
 
 
-def shape_padaxis(x: Any, axis: int) -> TensorVariable:
-    """Return `x` with an axis of length 1 at position `axis` of the result."""
-    return expand_dims(x, axis)
+def shape_padaxis(t: Any, axis: int) -> TensorVariable:
+    """Return `t` with an axis of length 1 at position `axis` of the result."""
+    return expand_dims(t, axis)
 
 
-def atleast_Nd(x: Any, *, n: int = 1, left: bool = True) -> TensorVariable:
-    """Return `x` with axes of length 1 in front (behind if not `left`) until it has `n` axes."""
-    x = as_tensor_variable(x)
-    missing = max(n - x.type.ndim, 0)
-    return padded_left(x, x.type.ndim + missing) if left else shape_padright(x, missing)
+def atleast_Nd(arry: Any, *, n: int = 1, left: bool = True) -> TensorVariable:
+    """Return `arry` with axes of length 1 in front (behind if not `left`) until it has `n` axes."""
+    arry = as_tensor_variable(arry)
+    missing = max(n - arry.type.ndim, 0)
+    return padded_left(arry, arry.type.ndim + missing) if left else shape_padright(arry, missing)
 
 
 atleast_1d, atleast_2d, atleast_3d = (partial(atleast_Nd, n=n) for n in (1, 2, 3))
 
 
-def is_flat(x: Any, ndim: int = 1) -> bool:
-    """Return True if `x` has `ndim` axes."""
-    return bool(x.type.ndim == ndim)
+def is_flat(var: Any, ndim: int = 1) -> bool:
+    """Return True if `var` has `ndim` axes."""
+    return bool(var.type.ndim == ndim)
 
 
 def broadcast_to(x: Any, shape: Any) -> TensorVariable:
@@ -115,12 +115,12 @@ def _repeated_like(x: Any, other: Any) -> Any:
     return x if is_same else alloc(x, *[shape_i(source, axis) for axis, source in enumerate(sources)])
 
 
-def flip(x: Any, axis: Any = None) -> TensorVariable:
-    """Return `x` with the order of elements reversed along `axis`, one or several, or along all (None)."""
-    x = as_tensor_variable(x)
-    ndim = x.type.ndim
-    axes = range(ndim) if axis is None else axes_of(f"Reversing {x}", axis, ndim)
-    return x[tuple(_BACKWARDS if each in axes else _EVERYTHING for each in range(ndim))] if ndim else x
+def flip(arr: Any, axis: Any = None) -> TensorVariable:
+    """Return `arr` with the order of elements reversed along `axis`, one or several, or along all (None)."""
+    arr = as_tensor_variable(arr)
+    ndim = arr.type.ndim
+    axes = range(ndim) if axis is None else axes_of(f"Reversing {arr}", axis, ndim)
+    return arr[tuple(_BACKWARDS if each in axes else _EVERYTHING for each in range(ndim))] if ndim else arr
 
 
 def roll(x: Any, shift: Any, axis: Any = None) -> TensorVariable:
@@ -172,16 +172,16 @@ def _origins(times: Any, length: Any) -> Any:
     return cumsum(borders)[:-1]
 
 
-def tile(x: Any, reps: Any) -> TensorVariable:
-    """Return `x` repeated as a whole `reps` times, a number for each axis; axes are added in front."""
-    x = as_tensor_variable(x)
+def tile(A: Any, reps: Any) -> TensorVariable:
+    """Return `A` repeated as a whole `reps` times, a number for each axis; axes are added in front."""
+    A = as_tensor_variable(A)
     times = _times_of(reps)
-    ndim = max(len(times), x.type.ndim)
+    ndim = max(len(times), A.type.ndim)
     times = [number(1, "int64")] * (ndim - len(times)) + times
-    x = padded_left(x, ndim)
-    lengths = lengths_along(x)
+    A = padded_left(A, ndim)
+    lengths = lengths_along(A)
     pairs = [each for pair in zip(times, lengths, strict=True) for each in pair]
-    spread = alloc(expand_dims(x, range(0, 2 * ndim, 2)), *pairs)
+    spread = alloc(expand_dims(A, range(0, 2 * ndim, 2)), *pairs)
     return reshape(spread, [mul(*pair) for pair in zip(times, lengths, strict=True)])
 
 
@@ -237,8 +237,8 @@ def divided_axis(x: Any, parts: Sequence[Any], axis: int) -> Any:
     return reshape(x, [*lengths[:axis], *parts, *lengths[axis + 1 :]])
 
 
-def slice_at_axis(part: slice, axis: int) -> tuple[Any, ...]:
-    """Return the index that takes the slice `part` along `axis`, which may be negative."""
+def slice_at_axis(sl: slice, axis: int) -> tuple[Any, ...]:
+    """Return the index that takes the slice `sl` along `axis`, which may be negative."""
     if axis >= 0:
-        return (*(_EVERYTHING,) * axis, part)
-    return (..., part, *(_EVERYTHING,) * (-axis - 1))
+        return (*(_EVERYTHING,) * axis, sl)
+    return (..., sl, *(_EVERYTHING,) * (-axis - 1))

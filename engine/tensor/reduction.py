@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -262,21 +262,37 @@ def _reduced(op: Reduction, x: Any, keepdims: bool) -> Any:
 
 
 def sum(
-    x: Any, axis: Any = None, dtype: str | None = None, keepdims: bool = False, acc_dtype: str | None = None
+    input: Any,
+    axis: Any = None,
+    dtype: str | None = None,
+    keepdims: bool = False,
+    acc_dtype: str | None = None,
 ) -> TensorVariable:
-    """Return the sum of `x` over `axis`: one axis, several, or all (None).
+    """Return the sum of `input` over `axis`: one axis, several, or all (None).
 
     By default bools and narrow integers give int64, narrow unsigned ones uint64, and float32 is accumulated
     in float64. `dtype` and `acc_dtype` override this.
     """
-    return _accumulated(Sum, as_tensor_variable(x), axis, dtype, keepdims, acc_dtype)
+    return _accumulated(Sum, as_tensor_variable(input), axis, dtype, keepdims, acc_dtype)
 
 
 def prod(
-    x: Any, axis: Any = None, dtype: str | None = None, keepdims: bool = False, acc_dtype: str | None = None
+    input: Any,
+    axis: Any = None,
+    dtype: str | None = None,
+    keepdims: bool = False,
+    acc_dtype: str | None = None,
+    no_zeros_in_input: bool = False,
 ) -> TensorVariable:
-    """Return the product of `x` over `axis`: one axis, several, or all (None). Dtypes are as for `sum`."""
-    return _accumulated(Prod, as_tensor_variable(x), axis, dtype, keepdims, acc_dtype)
+    """Return the product of `input` over `axis`: one axis, several, or all (None). Dtypes are as for `sum`.
+
+    With `no_zeros_in_input`, which promises that, the gradient is a quotient.
+    """
+    op = _PROD_WITHOUT_ZEROS if no_zeros_in_input else Prod
+    return _accumulated(op, as_tensor_variable(input), axis, dtype, keepdims, acc_dtype)
+
+
+_PROD_WITHOUT_ZEROS = partial(Prod, no_zeros_in_input=True)
 
 
 def _accumulated(op: Any, x: Any, axis: Any, dtype: str | None, keepdims: bool, acc_dtype: str | None) -> Any:
@@ -297,25 +313,31 @@ def _accumulated_op(op: Any, axis: tuple[int, ...], dtype: str, acc_dtype: str) 
 
 
 def mean(
-    x: Any, axis: Any = None, dtype: str | None = None, keepdims: bool = False, acc_dtype: str | None = None
+    input: Any,
+    axis: Any = None,
+    dtype: str | None = None,
+    keepdims: bool = False,
+    acc_dtype: str | None = None,
 ) -> TensorVariable:
-    """Return the mean of `x` over `axis`: of its own dtype for floats and complex numbers, otherwise float64.
+    """Return the mean of `input` over `axis`: of its dtype for floats and complex numbers, otherwise float64.
 
     With a `dtype`, the mean has it, or if that is one of integers, is the float64 quotient of a sum in
-    it. If that is real and `x` is not, the mean is that of the real parts, with numpy's ComplexWarning.
+    it. If that is real and `input` is not, the mean is that of the real parts, with numpy's ComplexWarning.
     """
-    x = as_tensor_variable(x)
-    if dtype and x.type.dtype in COMPLEX and check_dtype(dtype) not in COMPLEX:
-        warnings.warn(f"The mean of {x} as {dtype} discards imaginary parts", ComplexWarning, stacklevel=2)
-        x = apply_elemwise(scalar.real, x)
-    found = x.type.dtype
-    axes = _axes_of(_DOING, axis, x.type.ndim)
+    input = as_tensor_variable(input)
+    if dtype and input.type.dtype in COMPLEX and check_dtype(dtype) not in COMPLEX:
+        warnings.warn(
+            f"The mean of {input} as {dtype} discards imaginary parts", ComplexWarning, stacklevel=2
+        )
+        input = apply_elemwise(scalar.real, input)
+    found = input.type.dtype
+    axes = _axes_of(_DOING, axis, input.type.ndim)
     wanted = check_dtype(dtype or (found if found in INEXACT else "float64"))
     # The sum of many small numbers is more than float16 holds.
     summed = "float32" if wanted == "float16" else wanted
-    x = cast(x, common_dtype(found, summed)) if wanted in INEXACT else x
-    total = sum(x, axes, summed, keepdims, acc_dtype)
-    result = true_div(total, cast(size_over(x, axes), summed if summed in INEXACT else "float64"))
+    input = cast(input, common_dtype(found, summed)) if wanted in INEXACT else input
+    total = sum(input, axes, summed, keepdims, acc_dtype)
+    result = true_div(total, cast(size_over(input, axes), summed if summed in INEXACT else "float64"))
     return cast(result, wanted) if wanted in INEXACT else result
 
 
@@ -336,24 +358,24 @@ def _extremum(kind: type[ExtremumOver], x: Any, axis: Any, keepdims: bool) -> An
 
 
 def var(
-    x: Any, axis: Any = None, ddof: Any = 0, keepdims: bool = False, corrected: bool = False
+    input: Any, axis: Any = None, ddof: Any = 0, keepdims: bool = False, corrected: bool = False
 ) -> TensorVariable:
     """Return the variance over `axis`: the sum of squared deviations, divided by the count minus `ddof`, or
     by 0 if that is negative.
 
     The deviations of a rounded mean do not add up to 0; with `corrected`, their sum is accounted for.
     """
-    x = as_tensor_variable(x)
-    axes = _axes_of("Reducing a tensor", axis, x.type.ndim)
-    deviations = sub(x, mean(x, axes, keepdims=True))
-    squares = sqr(absolute(deviations) if x.type.dtype in COMPLEX else deviations)
+    input = as_tensor_variable(input)
+    axes = _axes_of("Reducing a tensor", axis, input.type.ndim)
+    deviations = sub(input, mean(input, axes, keepdims=True))
+    squares = sqr(absolute(deviations) if input.type.dtype in COMPLEX else deviations)
     less = ddof.item() if isinstance(ddof, np.generic | np.ndarray) and np.ndim(ddof) == 0 else ddof
     if not isinstance(less, int | float) and getattr(getattr(less, "type", None), "ndim", None) != 0:
         raise TypeError(f"Taking a variance: ddof is {ddof!r}; it must be a number")
     if isinstance(less, int | float) and less == 0 and not corrected:
         return mean(squares, axes, keepdims=keepdims)
     dtype = squares.type.dtype
-    size = size_over(x, axes)
+    size = size_over(input, axes)
     total = sum(squares, axes, keepdims=keepdims)
     if corrected:
         rest = absolute(sum(deviations, axes, keepdims=keepdims))
@@ -362,10 +384,10 @@ def var(
 
 
 def std(
-    x: Any, axis: Any = None, ddof: Any = 0, keepdims: bool = False, corrected: bool = False
+    input: Any, axis: Any = None, ddof: Any = 0, keepdims: bool = False, corrected: bool = False
 ) -> TensorVariable:
     """Return the standard deviation over `axis`, the square root of `var`."""
-    return sqrt(var(x, axis, ddof, keepdims, corrected))
+    return sqrt(var(input, axis, ddof, keepdims, corrected))
 
 
 class CumOp(Op):

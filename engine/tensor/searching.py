@@ -76,38 +76,38 @@ def searchsorted(x: Any, v: Any, side: str = "left", sorter: Any = None) -> Tens
     return SearchsortedOp(side)(x, v)
 
 
-def take(x: Any, indices: Any, axis: int | None = None, mode: str | None = "raise") -> TensorVariable:
-    """Return the elements of `x` along `axis` (of the flattened `x` if None) at the positions `indices`.
+def take(a: Any, indices: Any, axis: int | None = None, mode: str | None = "raise") -> TensorVariable:
+    """Return the elements of `a` along `axis` (of the flattened `a` if None) at the positions `indices`.
 
     Positions outside raise IndexError (`mode` "raise" or None), or are clipped or wrapped by `mode` "clip"
     and "wrap".
     """
     if mode not in (None, "raise", "clip", "wrap"):
         raise ValueError(f"Taking elements: mode is {mode!r}; it must be 'raise', 'clip' or 'wrap'")
-    x, positions = as_tensor_variable(x), as_tensor_variable(indices)
+    a, positions = as_tensor_variable(a), as_tensor_variable(indices)
     if axis is None:
-        x, axis = flatten(x), 0
-    number = axis_of(f"Taking elements of {x}", axis, x.type.ndim)
+        a, axis = flatten(a), 0
+    number = axis_of(f"Taking elements of {a}", axis, a.type.ndim)
     if mode == "clip":
-        positions = clip(positions, 0, sub(shape_i(x, number), 1))
+        positions = clip(positions, 0, sub(shape_i(a, number), 1))
     elif mode == "wrap":
-        positions = mod(positions, shape_i(x, number))
-    return x[(*(_EVERYTHING,) * number, positions)]
+        positions = mod(positions, shape_i(a, number))
+    return a[(*(_EVERYTHING,) * number, positions)]
 
 
-def take_along_axis(x: Any, indices: Any, axis: int | None = 0) -> TensorVariable:
-    """Return the elements of `x` whose positions along `axis` are `indices`, a tensor of as many axes."""
-    x, positions = as_tensor_variable(x), as_tensor_variable(indices)
+def take_along_axis(arr: Any, indices: Any, axis: int | None = 0) -> TensorVariable:
+    """Return the elements of `arr` whose positions along `axis` are `indices`, a tensor of as many axes."""
+    arr, positions = as_tensor_variable(arr), as_tensor_variable(indices)
     if positions.type.dtype not in INTEGERS:
-        raise IndexError(f"Taking elements of {x}: {positions} of type {positions.type} is not of integers")
+        raise IndexError(f"Taking elements of {arr}: {positions} of type {positions.type} is not of integers")
     if axis is None:
-        x, axis = flatten(x), 0
-    if x.type.ndim != positions.type.ndim:
+        arr, axis = flatten(arr), 0
+    if arr.type.ndim != positions.type.ndim:
         raise ValueError(
-            f"Taking elements of {x.type} along an axis at {positions.type}: their dimensions differ"
+            f"Taking elements of {arr.type} along an axis at {positions.type}: their dimensions differ"
         )
-    number = axis_of(f"Taking elements of {x}", axis, x.type.ndim)
-    return x[tuple(positions if each == number else _along(x, each) for each in range(x.type.ndim))]
+    number = axis_of(f"Taking elements of {arr}", axis, arr.type.ndim)
+    return arr[tuple(positions if each == number else _along(arr, each) for each in range(arr.type.ndim))]
 
 
 def _along(x: Any, axis: int) -> Any:
@@ -115,10 +115,10 @@ def _along(x: Any, axis: int) -> Any:
     return dimshuffle(arange(shape_i(x, axis)), [0 if each == axis else "x" for each in range(x.type.ndim)])
 
 
-def nonzero_values(x: Any) -> TensorVariable:
-    """Return the nonzero elements of `x` in C order."""
-    x = as_tensor_variable(x)
-    return flatten(x)[flatnonzero(x)]
+def nonzero_values(a: Any) -> TensorVariable:
+    """Return the nonzero elements of `a` in C order."""
+    a = as_tensor_variable(a)
+    return flatten(a)[flatnonzero(a)]
 
 
 def compress(condition: Any, x: Any, axis: int | None = None) -> TensorVariable:
@@ -129,21 +129,21 @@ def compress(condition: Any, x: Any, axis: int | None = None) -> TensorVariable:
     return take(x, positions, axis)
 
 
-def ptp(x: Any, axis: Any = None) -> TensorVariable:
+def ptp(a: Any, axis: Any = None) -> TensorVariable:
     """Return the largest element minus the smallest over `axis`."""
-    return sub(largest(x, axis), smallest(x, axis))
+    return sub(largest(a, axis), smallest(a, axis))
 
 
-def get_vector_length(x: Any) -> int:
+def get_vector_length(v: Any) -> int:
     """Return the length of a vector, which must be known. Raises ValueError if it is not, or for other
     dimensions.
     """
-    if isinstance(x, Variable):
-        if x.type.ndim == 1 and x.type.shape[0] is not None:
-            return int(x.type.shape[0])
+    if isinstance(v, Variable):
+        if v.type.ndim == 1 and v.type.shape[0] is not None:
+            return int(v.type.shape[0])
         raise ValueError(
-            f"Length of {x} of type {x.type} cannot be determined: it is no vector of known length"
+            f"Length of {v} of type {v.type} cannot be determined: it is no vector of known length"
         )
-    if isinstance(x, list | tuple):
-        return len(x)
-    return get_vector_length(as_tensor_variable(x))
+    if isinstance(v, list | tuple):
+        return len(v)
+    return get_vector_length(as_tensor_variable(v))

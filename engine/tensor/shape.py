@@ -368,14 +368,14 @@ def size(x: Any) -> TensorVariable:
     return size_over(x, range(x.type.ndim))
 
 
-def expand_dims(x: Any, axis: Any) -> TensorVariable:
-    """Return `x` with new axes of length 1 at the positions `axis`, one or several, of the result."""
-    x = as_tensor_variable(x)
-    doing = f"Putting axes into {x}"
+def expand_dims(a: Any, axis: Any) -> TensorVariable:
+    """Return `a` with new axes of length 1 at the positions `axis`, one or several, of the result."""
+    a = as_tensor_variable(a)
+    doing = f"Putting axes into {a}"
     given = numbers_of(doing, axis)
-    ndim = x.type.ndim + len(given)
-    new, kept = axes_of(doing, given, ndim), iter(range(x.type.ndim))
-    return dimshuffle(x, ["x" if a in new else next(kept) for a in range(ndim)])
+    ndim = a.type.ndim + len(given)
+    new, kept = axes_of(doing, given, ndim), iter(range(a.type.ndim))
+    return dimshuffle(a, ["x" if position in new else next(kept) for position in range(ndim)])
 
 
 if not TYPE_CHECKING:

@@ -14,7 +14,7 @@ from engine.tensor.elemwise import conjugate as conj
 from engine.tensor.joining import concatenate
 from engine.tensor.math import add, eq, floor_div, ge, maximum, mod, neq, sub, switch, true_div
 from engine.tensor.ordering import argmax, sort
-from engine.tensor.products import dot
+from engine.tensor.products import matrix_product
 from engine.tensor.quantifiers import all as all_over
 from engine.tensor.rearranging import broadcast_to
 from engine.tensor.reduction import cumprod, cumsum, mean
@@ -101,9 +101,9 @@ def _cumulative(
     return concatenate([alloc(cast(0 if running is cumsum else 1, found.type.dtype), *shape), found], place)
 
 
-def max_and_argmax(x: Any, axis: Any = None, keepdims: bool = False) -> list[Any]:
+def max_and_argmax(a: Any, axis: Any = None, keepdims: bool = False) -> list[Any]:
     """Return the largest element over `axis` and the position of the first such element."""
-    return [largest(x, axis, keepdims), argmax(x, axis, keepdims)]
+    return [largest(a, axis, keepdims), argmax(a, axis, keepdims)]
 
 
 def median(x: Any, axis: Any = None) -> TensorVariable:
@@ -145,7 +145,7 @@ def cov(
     turned = conj(dimshuffle(centred, (1, 0)))
     lost = (0 if bias else 1) if ddof is None else ddof
     count = cast(sub(shape_i(rows, 1), lost), "float64")
-    return squeeze(true_div(dot(centred, turned), count))
+    return squeeze(true_div(matrix_product(centred, turned), count))
 
 
 def _as_rows(part: Any, rowvar: bool) -> Any:

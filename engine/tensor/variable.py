@@ -294,12 +294,7 @@ class TensorVariable(Variable):
         """Return the elements rounded to whole numbers, halves to even ones unless `mode` says
         "half_away_from_zero".
         """
-        if mode not in (None, "half_to_even", "half_away_from_zero"):
-            raise NotImplementedError(
-                f"Rounding: mode {mode!r} is neither half_to_even nor half_away_from_zero"
-            )
-        name = "round_half_away_from_zero" if mode == "half_away_from_zero" else "round"
-        return getattr(operations, name)(self)
+        return operations.round(self, mode)
 
     def fill(self, value: Any) -> TensorVariable:
         """Return a tensor of this shape whose elements are `value`."""

@@ -134,7 +134,7 @@ _COMPUTED: dict[type, Callable[..., Any]] = {
     ps.Ceil: pt.ceil,
     ps.Floor: pt.floor,
     ps.Trunc: pt.trunc,
-    ps.RoundHalfToEven: pt.round,
+    ps.RoundHalfToEven: pt.round_half_to_even,
     ps.Exp: pt.exp,
     ps.Exp2: pt.exp2,
     ps.Expm1: pt.expm1,

@@ -22,7 +22,7 @@ from engine.tensor.elementary import conj
 from engine.tensor.elemwise import cast, dimshuffle
 from engine.tensor.linalg.matrix_op import MatrixOp
 from engine.tensor.math import add, mul, neg, true_div
-from engine.tensor.products import dot
+from engine.tensor.products import matrix_product
 from engine.tensor.rearranging import matrix_transpose
 from engine.tensor.replaced_op import ReplacedOp
 from engine.tensor.shape import expand_dims, shape_i, transpose
@@ -97,7 +97,7 @@ class SolveBase(MatrixOp):
         if self.b_ndim == 1:
             product = mul(dimshuffle(of_b, (0, "x")), dimshuffle(x, ("x", 0)))
         else:
-            product = dot(of_b, transpose(x))
+            product = matrix_product(of_b, transpose(x))
         return [self.of_matrix(neg(product)), of_b]
 
 
@@ -292,9 +292,9 @@ class CholeskySolve(ReplacedOp, SolveBase):
             x, columns = dimshuffle(x, (0, "x")), dimshuffle(of_b, (0, "x"))
         else:
             columns = of_b
-        product = dot(columns, transpose(x))
+        product = matrix_product(columns, transpose(x))
         whole = neg(add(product, transpose(product)))
-        of_factor = dot(whole, factor) if self.lower else dot(factor, whole)
+        of_factor = matrix_product(whole, factor) if self.lower else matrix_product(factor, whole)
         return [only_triangle(of_factor, self.lower), of_b]
 
 
@@ -331,7 +331,7 @@ class MatrixInverse(ReplacedOp, MatrixOp):
         if cotangents[0] is None:
             return [None]
         turned = transpose(outputs[0])
-        return [neg(dot(dot(turned, cotangents[0]), turned))]
+        return [neg(matrix_product(matrix_product(turned, cotangents[0]), turned))]
 
 
 def inv(x: Any) -> TensorVariable:

@@ -21,7 +21,7 @@ from engine.tensor.linalg.equations import (
 )
 from engine.tensor.linalg.matrix_op import MatrixOp
 from engine.tensor.math import add, exp, mul
-from engine.tensor.products import dot
+from engine.tensor.products import matrix_product
 from engine.tensor.replaced_op import ReplacedOp
 from engine.tensor.shape import transpose
 from engine.tensor.type import tensor_type
@@ -66,7 +66,7 @@ class Cholesky(MatrixOp):
             return [None]
         if not self.lower:
             factor, gradient = transpose(factor), transpose(gradient)
-        inner = only_triangle(dot(transpose(factor), gradient), True, halved=True)
+        inner = only_triangle(matrix_product(transpose(factor), gradient), True, halved=True)
         right = solve_triangular(factor, transpose(inner), lower=True, trans=1)
         found = solve_triangular(factor, transpose(right), lower=True, trans=1)
         return [only_triangle(add(found, transpose(found)), self.lower, halved=True)]

@@ -14,7 +14,7 @@ from engine.tensor.conversion import as_tensor_variable
 from engine.tensor.elemwise import cast
 from engine.tensor.linalg.equations import as_inexact, inv, real_of, solve
 from engine.tensor.math import mul, neg
-from engine.tensor.products import dot
+from engine.tensor.products import matrix_product
 from engine.tensor.rearranging import moveaxis
 from engine.tensor.replaced_op import ReplacedOp
 from engine.tensor.shape import lengths_along, reshape, transpose
@@ -89,7 +89,7 @@ class TensorInv(ReplacedOp):
         if gradient is None:
             return [None]
         turned, given = (_as_matrix(v, a.type.ndim - self.ind) for v in (outputs[0], gradient))
-        found = neg(dot(dot(transpose(turned), given), transpose(turned)))
+        found = neg(matrix_product(matrix_product(transpose(turned), given), transpose(turned)))
         return [reshape(found, lengths_along(a))]
 
 

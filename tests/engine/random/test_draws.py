@@ -184,6 +184,7 @@ def test_a_batch_of_permutations_of_integers():
     found = random.permutation(4, size=(2, 3), rng=random.shared_rng(seed=1)).eval()
     rng = np.random.default_rng(1)
     assert found.tolist() == [[rng.permutation(4).tolist() for _ in range(3)] for _ in range(2)]
+    assert random.permutation(4, size=(0, 3), rng=random.shared_rng(seed=1)).eval().shape == (0, 3, 4)
     with pytest.raises(ValueError, match="the numbers must be equal"):
         PermutationRV(signature="()->(x)", dtype="int64")([2, 3]).eval()
 

@@ -97,11 +97,23 @@ def test_slopes_of_one_number(name):
         (lambda x: pt.gammainc(2.5, x), [np.array([0.7, 3.0])]),
         (lambda x: pt.gammaincc(2.5, x), [np.array([0.7, 3.0])]),
         (lambda x: pt.betainc(2.5, 0.8, x), [np.array([0.1, 0.7])]),
+        (lambda p: pt.gammaincinv(2.5, p), [np.array([0.1, 0.7])]),
+        (lambda p: pt.gammainccinv(2.5, p), [np.array([0.1, 0.7])]),
+        (lambda p: pt.betaincinv(2.5, 0.8, p), [np.array([0.1, 0.7])]),
         (lambda z: pt.hyp2f1(0.5, 1.5, 2.0, z), [np.array([0.1, -0.7])]),
     ],
 )
 def test_slopes_of_several_numbers(make, points):
     verify_grad(make, points, n_tests=1)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_slopes_at_the_ends_of_the_exponential_and_uniform_distributions_are_numbers(dtype):
+    x = pt.vector("x", dtype=dtype)
+    one = np.ones((), dtype)
+    makes = [pt.gammainc(one, x), pt.gammaincinv(one, x), pt.betainc(one, one, x), pt.betaincinv(one, one, x)]
+    slopes = engine.function([x], [engine.grad(made.sum(), x) for made in makes])(np.array([0, -1], dtype))
+    np.testing.assert_array_equal(slopes, [[1, np.nan]] * 4)
 
 
 PARAMETERS = {

@@ -7,7 +7,6 @@ from hypothesis import strategies as st
 
 import engine.tensor as pt
 from engine import grad, scalar, verify_grad
-from engine.errors import NullGradientError
 from engine.graph.reference import evaluate
 from engine.tensor import Elemwise
 from tests.engine.special_values import DTYPES, arrays, same
@@ -161,12 +160,6 @@ def test_no_gradient_flows_through_what_rounds(name):
     x = pt.dvector("x")
     (found,) = evaluate([x], [grad(pt.sum(getattr(pt, name)(x) * x), x)], [[0.3, 1.7]])
     np.testing.assert_array_equal(found, getattr(np, name)([0.3, 1.7]))
-
-
-def test_tri_gamma_declares_no_gradient():
-    x = pt.dvector("x")
-    with pytest.raises(NullGradientError, match="tri_gamma"):
-        grad(pt.sum(pt.tri_gamma(x)), x)
 
 
 def test_clipping_keeps_between():

@@ -40,6 +40,17 @@ def test_the_gradient_is_the_next_order():
     verify_grad(lambda x: pt.polygamma(np.array([0, 1, 3]), x), [np.array([0.7, 1.3, 4.0])])
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_every_derivative_of_the_logarithm_of_the_gamma_function_has_a_gradient(dtype):
+    x = pt.vector("x", dtype=dtype)
+    points, y = POINTS.astype(dtype), pt.gammaln(x)
+    for order in range(4):
+        y = engine.grad(y.sum(), x)
+        assert y.dtype == dtype
+        found, due = engine.function([x], y)(points), special.polygamma(order, points.astype("float64"))
+        np.testing.assert_allclose(found, due.astype(dtype), rtol=1e-12 if dtype == "float64" else 2e-5)
+
+
 def test_orders_are_integers_and_points_real():
     with pytest.raises(TypeError, match="must be discrete"):
         pt.polygamma(0.5, 1.0)

@@ -72,6 +72,16 @@ def test_what_a_mask_chooses_is_set_and_added_to(mode, kernels_once):
         np.testing.assert_array_equal(found, expected, err_msg=str(number))
 
 
+@pytest.mark.parametrize("index", ["plane, None", "plane, slice(None), None", "None, plane", "every, None"])
+def test_a_part_with_new_axes_that_a_mask_chooses_is_changed_in_place(index):
+    x, rows, plane, every = variables()
+    part, selected = eval(index), eval(index, {"plane": PLANE, "every": ALL, "slice": slice})
+    changes = [pt.set_subtensor(x[part], 2.0), pt.inc_subtensor(x[part], 2.0)]
+    f = engine.function([x, rows, plane, every], changes, on_unused_input="ignore")
+    for found, adds in zip(f(X, ROWS, PLANE, ALL), (False, True), strict=True):
+        np.testing.assert_array_equal(found, changed(X, selected, 2.0, adds))
+
+
 def test_one_value_for_all_that_is_chosen_needs_no_positions():
     x, _, plane, _ = variables()
     for output in (x[plane].set(1.0), x[plane].inc(x[0, 0])):

@@ -4,6 +4,7 @@ A row is an expression of a module `p` and tensors, its arguments, and what nump
 one compiled function. Dtypes are PyTensor's, where it is installed; so are static lengths that it knows.
 """
 
+import inspect
 import math
 
 import numpy as np
@@ -59,6 +60,16 @@ ROWS = {
     "conjugate": (lambda p, x: p.conjugate(x), [V], np.conj),
     "real": (lambda p, x: p.real(x), [V], np.real),
     "dense_dot": (lambda p, x, y: p.dense_dot(x, y), [M, N], lambda x, y: x @ y),
+    "dot of many axes": (lambda p, x, y: p.dot(x, y), [M, T.swapaxes(1, 2)], np.dot),
+    "dot of many axes by a vector": (lambda p, x, y: x.dot(y), [T, V[:4]], np.dot),
+    "dot of a vector by many axes": (lambda p, x, y: p.dot(x, y), [V[:3], T], np.dot),
+    "product without zeros": (lambda p, x: p.prod(x, 0, no_zeros_in_input=True), [M], lambda x: x.prod(0)),
+    "rounding": (lambda p, x: p.round(9 * x), [V], lambda x: np.round(9 * x)),
+    "rounding away from zero": (
+        lambda p, x: p.round(9 * x, mode="half_away_from_zero"),
+        [V],
+        lambda x: away_from_zero(9 * x),
+    ),
     "kn": (lambda p, x: p.kn(2, x), [np.abs(V)], lambda x: scipy.special.kv(2.0, x)),
     "log1pexp": (lambda p, x: p.log1pexp(x), [V], lambda x: np.logaddexp(0, x)),
     "round_half_to_even": (lambda p, x: p.round_half_to_even(x), [TWOS / 2], np.round),
@@ -745,6 +756,47 @@ def test_types_of_single_numbers_have_the_names_of_dtypes():
     assert engine.scalar.uint8.dtype == "uint8"
     with pytest.raises(AttributeError, match="complex256"):
         engine.scalar.complex256  # noqa: B018
+
+
+RENAMED = {
+    "as_tensor_variable": "dtype is a parameter, not one of kwargs",
+    "grad": "no null_gradients",
+    "as_tensor": "dtype is a parameter, not one of kwargs",
+    "clip": "an Elemwise of PyTensor's",
+    "broadcast_shape": "options are parameters, not kwargs",
+    "diff": "numpy's prepend and append are there",
+    "dot": "its parameters are those of dense_dot",
+    "empty_like": "it is zeros_like",
+    "extract_diag": "it is diagonal",
+    "horizontal_stack": "starred",
+    "join": "starred",
+    "kn": "it is kv",
+    "max": "no initial",
+    "min": "no initial",
+    "ones_like": "no opt",
+    "tensor": "broadcastable is a parameter, not one of kwargs",
+    "unique": "numpy's equal_nan is there",
+    "vertical_stack": "starred",
+    "where": "no kwargs",
+    "zeros_like": "no opt",
+}
+"""Functions whose parameters are not PyTensor's, and what differs."""
+
+
+def test_parameters_have_the_names_of_pytensors_in_their_order():
+    theirs = pytest.importorskip("pytensor.tensor")
+
+    def names(module, name):
+        return list(inspect.signature(getattr(module, name)).parameters)
+
+    functions = [
+        name
+        for name in pt.__all__
+        if inspect.isfunction(getattr(pt, name)) and inspect.isfunction(getattr(theirs, name, None))
+    ]
+    assert len(functions) > 150
+    differ = {name for name in functions if names(pt, name) != names(theirs, name)}
+    assert differ <= set(RENAMED), differ - set(RENAMED)
 
 
 def test_all_public_names_exist():

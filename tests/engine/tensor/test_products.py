@@ -42,12 +42,10 @@ def test_one_without_axes_multiplies_elements():
     assert evaluate([x, s], [pt.dot(s, x)], [np.ones((2, 2)), 3.0])[0].tolist() == [[3, 3], [3, 3]]
 
 
-def test_numbers_are_no_matrices_and_dot_has_no_batches():
+def test_numbers_are_no_matrices():
     x = pt.dmatrix("x")
     with pytest.raises(ValueError, match="cannot be scalar"):
         pt.matmul(x, pt.dscalar())
-    with pytest.raises(TypeError, match="1 or 2 dimensions"):
-        pt.dot(x, pt.tensor3())
 
 
 def test_lengths_that_do_not_fit_are_refused_with_both_shapes():
