@@ -78,6 +78,7 @@ FORMS: dict[str, tuple[str, ...]] = {
     SPELLED: (
         "test_math.py::TestLocalSumProd::test_local_careduce_of_alloc_broadcast_reduced_axes",
         "test_math.py::TestAlgebraicCanonizer::test_mul_div_cases",
+        "test_math.py::TestAlgebraicCanonizer::test_mul_absorbing_element_broadcast",
         "test_basic.py::TestUselessElemwise::*",
         "test_basic.py::TestLiftTransposeThroughDot::*",
         "test_shape.py::TestLocalUselessReshape::test_all_but_one_match",
