@@ -2,7 +2,8 @@
 
 A library that looks for factors finds them side by side, with their number in front. Functions are not
 rewritten so: what is multiplied in another order rounds, and may overflow, in another place. Where
-x * y / y becomes x, it does where y is 0, infinite or NaN too, as everywhere in the engine.
+x * y / y becomes x, it does where y is 0, infinite or NaN too, as everywhere in the engine. A product with 0
+is 0 where another factor is infinite or NaN, or a divisor is 0, too: in functions it is NaN there.
 """
 
 from __future__ import annotations
@@ -29,14 +30,18 @@ _LARGEST = 1e30
 
 @node_rewriter([elemwise(scalar.mul), elemwise(scalar.true_div)])
 def local_mul_canonizer(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
-    """x / y * 2 / z -> (2 * x) / (y * z); x * y / y -> x; 3 * x * 2 -> 6 * x. Of floats of one dtype."""
+    """x / y * 2 / z -> (2 * x) / (y * z); x * y / y -> x; 3 * x * 2 -> 6 * x; 0 * x -> 0.
+
+    Of floats of one dtype.
+    """
     output = node.outputs[0]
     if dtype_of(output) not in COMPILED_FLOATS:
         return None
     fraction = Fraction(dtype_of(output), tensor_type_of(output).ndim)
     fraction.multiply(output, is_above=True)
     fraction.cancel()
-    if not fraction.has_plain_numbers():
+    fraction.absorb()
+    if not (fraction.is_zero() or fraction.has_plain_numbers()):
         return None
     found = fraction.written()
     return None if is_alike(found, output) else typed(node, found)
@@ -53,14 +58,20 @@ class Fraction:
         self.dtype = dtype
         self.ndim = ndim
         self.numbers = [1.0, 1.0]
+        self.has_zero = False  # a number that underflows is 0, too
         self.factors: list[list[Variable]] = [[], []]
         self.left_out: list[Variable] = []  # what is no factor any more, and has a part in the shape
 
     def multiply(self, v: Variable, is_above: bool, steps: int = DEEPEST) -> None:
         """Multiply or divide by `v`: by what it is made of, if that is of the same dtype."""
+        filled = operands_of(v, scalar.second)
+        if filled is not None and number_in(filled[1]) is not None:
+            self.left_out.append(filled[0])
+            v = filled[1]
         value, parts = number_in(v), _parts(v)
         if value is not None:
             self.numbers[not is_above] *= value
+            self.has_zero = self.has_zero or (is_above and value == 0)
             self.left_out += [v] if scalar_value(v) is None else []
         elif dtype_of(v) != self.dtype or not steps or not parts:
             self.factors[not is_above].append(v)
@@ -76,6 +87,16 @@ class Fraction:
                 self.left_out.append(factor)
                 for side, gone in zip(self.factors, (factor, same), strict=True):
                     side.pop(next(place for place, v in enumerate(side) if v is gone))
+
+    def is_zero(self) -> bool:
+        """Return True if 0 is multiplied by finite numbers, and divided by one far from 0 and overflow."""
+        return self.has_zero and self.numbers[0] == 0 and 1 / _LARGEST <= abs(self.numbers[1]) <= _LARGEST
+
+    def absorb(self) -> None:
+        """Leave out all factors if the fraction is zero."""
+        if self.is_zero():
+            self.left_out += [v for side in self.factors for v in side]
+            self.numbers, self.factors = [self.numbers[0] / self.numbers[1], 1.0], [[], []]
 
     def has_plain_numbers(self) -> bool:
         """Return True if its numbers are finite, not 0, and far from overflow."""

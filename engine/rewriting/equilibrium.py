@@ -6,7 +6,7 @@ Nodes are visited in topological order, never in an order that hashing or object
 from __future__ import annotations
 
 import warnings
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -30,7 +30,8 @@ class NodeProcessingGraphRewriter(GraphRewriter):
 
     With `ignore_newtrees` nodes that a rewrite makes are left alone while the graph is walked. A
     `failure_callback` is called with an exception that a rewrite raises, and the walk goes on; without it,
-    the exception ends the walk. At most `max_use_ratio` applications per node are allowed.
+    the exception ends the walk. It ends, too, when a rewrite is applied more than `max_use_ratio` times for
+    each node that the graph has or had, or all of them for each that it had before and 10 more.
     """
 
     def __init__(
@@ -85,33 +86,31 @@ class NodeProcessingGraphRewriter(GraphRewriter):
     def _settle(self, fgraph: FunctionGraph, affected: Affected, report: RewriteReport) -> None:
         raise NotImplementedError(f"{type(self).__name__} must implement _settle()")
 
-    def _allowed(self, fgraph: FunctionGraph) -> float:
-        """Return the number of applications that are allowed in `fgraph`."""
-        return self.max_use_ratio * (len(fgraph.apply_nodes) + 10)
+    def _no_uses(self, fgraph: FunctionGraph) -> _Uses:
+        """Return the count of applications to `fgraph`, of which there are none yet."""
+        return _Uses(self.max_use_ratio, fgraph)
 
-    def _round(
-        self, fgraph: FunctionGraph, affected: Affected, report: RewriteReport, remaining: float
-    ) -> float:
-        """Go through the graph once; return the number of applications that are still allowed."""
+    def _round(self, fgraph: FunctionGraph, affected: Affected, report: RewriteReport, uses: _Uses) -> None:
+        """Go through the graph once, until a rewrite has more `uses` than allowed."""
         for visited in self._order(fgraph):
             if visited not in affected.nodes:
                 continue
             queue = deque([visited])
-            while queue and remaining > 0:
+            while queue and uses.too_many is None:
                 node = queue.popleft()
                 affected.nodes.discard(node)
-                if node in fgraph.apply_nodes and self._rewrite_node(fgraph, node, report):
-                    remaining -= 1
+                rewriter = self._rewrite_node(fgraph, node, report) if node in fgraph.apply_nodes else None
+                if rewriter is not None:
+                    uses.count(rewriter, fgraph)
                     new = affected.take_new()
                     queue.extend(() if self.ignore_newtrees else new)
         affected.nodes = {node for node in affected.nodes if node in fgraph.apply_nodes}
-        return remaining
 
     def _order(self, fgraph: FunctionGraph) -> Sequence[Apply]:
         return fgraph.toposort()
 
-    def _rewrite_node(self, fgraph: FunctionGraph, node: Apply, report: RewriteReport) -> bool:
-        """Apply the first rewrite that changes `node`; return True if one did.
+    def _rewrite_node(self, fgraph: FunctionGraph, node: Apply, report: RewriteReport) -> NodeRewriter | None:
+        """Apply the first rewrite that changes `node`; return it, or None.
 
         Nodes with complex numbers or float16 are left to the rewrites `for_all_dtypes`: the others are about
         numbers that kernels compute.
@@ -122,8 +121,8 @@ class NodeProcessingGraphRewriter(GraphRewriter):
         for rewriter in rewriters:
             if self._is_rewritten(fgraph, node, rewriter):
                 report.count(rewriter.name)
-                return True
-        return False
+                return rewriter
+        return None
 
     def _is_rewritten(self, fgraph: FunctionGraph, node: Apply, rewriter: NodeRewriter) -> bool:
         replacements: Replacements = None
@@ -153,8 +152,8 @@ class EquilibriumGraphRewriter(NodeProcessingGraphRewriter):
     Rewrites of graphs among them run before each round, `final_rewriters` when no rewrite of nodes applies.
 
     Each round goes through the graph once, from inputs to outputs, and visits only nodes that are new or
-    have changed surroundings. It stops with a RuntimeWarning after `max_use_ratio` applications per node:
-    then two rewrites undo each other.
+    have changed surroundings. It stops with a RuntimeWarning when a rewrite is applied more often than
+    `max_use_ratio` allows: then two rewrites undo each other, or one has no end.
     """
 
     def __init__(
@@ -192,20 +191,44 @@ class EquilibriumGraphRewriter(NodeProcessingGraphRewriter):
         return is_changed
 
     def _settle(self, fgraph: FunctionGraph, affected: Affected, report: RewriteReport) -> None:
-        remaining = self._allowed(fgraph)
-        while affected.nodes and remaining > 0:
+        uses = self._no_uses(fgraph)
+        while affected.nodes and uses.too_many is None:
             for rewriter in self.global_rewriters:
                 rewriter.run(fgraph, report)
-            remaining = self._round(fgraph, affected, report, remaining) - len(self.final_rewriters)
+            self._round(fgraph, affected, report, uses)
             for rewriter in self.final_rewriters if not affected.nodes else ():
                 rewriter.run(fgraph, report)
-        if remaining <= 0:
+                uses.count(rewriter, fgraph)
+        if uses.too_many is not None:
             warnings.warn(
-                f"Rewriting with {self.name}: stopped after {self.max_use_ratio} applications per node; "
-                f"two of its rewrites undo each other. Applied: {report.applied}",
+                f"Rewriting with {self.name}: stopped at {uses.too_many}, after {self.max_use_ratio} "
+                f"applications per node; two of its rewrites undo each other. Applied: {report.applied}",
                 RuntimeWarning,
                 stacklevel=3,
             )
+
+
+class _Uses:
+    """The applications of rewriters to a graph: at most `ratio` of each for every node that it has, or had,
+    and of all together for every node that it had before and 10 more, so that no growth goes on for ever.
+
+    `too_many` is the first that exceeds them, or None.
+    """
+
+    def __init__(self, ratio: float, fgraph: FunctionGraph) -> None:
+        self.too_many: NodeRewriter | GraphRewriter | None = None
+        self._ratio = ratio
+        self._of_each = ratio * len(fgraph.apply_nodes)
+        self._of_all = ratio * (len(fgraph.apply_nodes) + 10)
+        self._counts: Counter[int] = Counter()
+
+    def count(self, rewriter: NodeRewriter | GraphRewriter, fgraph: FunctionGraph) -> None:
+        """Count an application to `fgraph`."""
+        self._counts[id(rewriter)] += 1
+        self._of_all -= 1
+        self._of_each = max(self._of_each, self._ratio * len(fgraph.apply_nodes))
+        if self._counts[id(rewriter)] > self._of_each or self._of_all <= 0:
+            self.too_many = rewriter
 
 
 def replace_outputs(fgraph: FunctionGraph, node: Apply, replacements: Any, reason: str) -> bool:

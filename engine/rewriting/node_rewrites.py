@@ -14,6 +14,7 @@ from engine.rewriting.inner_graphs import (
     local_split_dims,
 )
 from engine.rewriting.merge import MergeOptimizer
+from engine.rewriting.named_zeros import NAMED_ZEROS
 from engine.rewriting.passes import (
     arithmetic,
     axes,
@@ -146,6 +147,7 @@ _EVERYWHERE = ("fast_run", "fast_compile", "specialize")
 
 _FIRST: dict[NodeRewriter, tuple[str, ...]] = {
     **dict.fromkeys(BY_NAME, ()),
+    **dict.fromkeys(NAMED_ZEROS, ("shape_unsafe",)),
     local_replace_op: ("fast_run", "fast_compile"),
     local_subtensor_of_adv_subtensor: (),
     # In functions, graphs have taken the places of these Ops before, and loops those of batches.

@@ -45,7 +45,7 @@ class WalkingGraphRewriter(NodeProcessingGraphRewriter):
         self.order = order
 
     def _settle(self, fgraph: FunctionGraph, affected: Affected, report: RewriteReport) -> None:
-        self._round(fgraph, affected, report, self._allowed(fgraph))
+        self._round(fgraph, affected, report, self._no_uses(fgraph))
 
     def _order(self, fgraph: FunctionGraph) -> Sequence[Apply]:
         if self.order == "dfs":

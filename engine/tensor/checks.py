@@ -66,7 +66,7 @@ class CheckAndRaise(CheckedValue):
             numbers = [cast_number(condition, "bool") for condition in conditions]
             return Apply(self, [value, *numbers], [value.type.make_variable()])
         value = as_tensor_variable(value)
-        found = [cast(as_tensor_variable(condition), "bool") for condition in conditions]
+        found = [_condition(condition) for condition in conditions]
         for condition in found:
             if condition.type.ndim != 0:
                 raise TypeError(
@@ -105,6 +105,13 @@ class CheckAndRaise(CheckedValue):
     @property
     def _shortened(self) -> str:
         return self.msg if len(self.msg) <= _MOST_PRINTED else f"{self.msg[: _MOST_PRINTED - 3]}..."
+
+
+def _condition(value: Any) -> Any:
+    """Return a condition as a tensor of bool; a number of that dtype as it is."""
+    if getattr(value, "type", None) == ScalarType("bool"):
+        return value
+    return cast(as_tensor_variable(value), "bool")
 
 
 class Assert(CheckAndRaise):

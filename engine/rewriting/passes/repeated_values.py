@@ -13,7 +13,7 @@ from typing import Any
 from engine import scalar
 from engine.graph import Apply, Constant, FunctionGraph, Variable
 from engine.rewriting.rewriters import GraphRewriter, RewriteReport, node_rewriter
-from engine.tensor import Alloc, DimShuffle, Elemwise, Shape_i, Subtensor, dimshuffle
+from engine.tensor import Alloc, DimShuffle, Elemwise, Reshape, Shape_i, Subtensor, dimshuffle
 from engine.tensor.checks import specify_shape
 from engine.tensor.conversion import number
 from engine.tensor.creation import alloc
@@ -155,7 +155,8 @@ class FillOptimizer(GraphRewriter):
     """second(x, b) -> alloc(b, x.shape), of an input x, or of slices of one, with the shape of the result.
 
     It runs after fusion: before, loops around may make such values without memory. A computed x may not be
-    computed at all, when it is read in one loop with the result: it stays.
+    computed at all, when it is read in one loop with the result: it stays. So does a reshaped tensor, which
+    may be refused, unless something else reads it, too, and its lengths are known.
     """
 
     name = "local_second_to_alloc"
@@ -164,18 +165,31 @@ class FillOptimizer(GraphRewriter):
         if not any(node.op == _SECOND for node in fgraph.apply_nodes):
             return
         for node in fgraph.toposort():
-            filled = _filled(node) if node.op == _SECOND else None
+            filled = _filled(fgraph, node) if node.op == _SECOND else None
             if filled is not None and node.outputs[0].type.is_super(filled.type):
                 fgraph.replace_all([(node.outputs[0], filled)], self.name)
                 report.count(self.name)
 
 
-def _filled(node: Apply) -> Any:
+def _filled(fgraph: FunctionGraph, node: Apply) -> Any:
     template, value = node.inputs
     known = tensor_type_of(template)
-    if not _is_of_input(template) or known.broadcastable != tensor_type_of(node.outputs[0]).broadcastable:
+    if known.broadcastable != tensor_type_of(node.outputs[0]).broadcastable:
         return None
-    return alloc(value, [folded_shape_i(template, axis) for axis in range(known.ndim)])
+    if _is_of_input(template):
+        return alloc(value, [folded_shape_i(template, axis) for axis in range(known.ndim)])
+    if None not in known.shape and _is_reshaped_anyway(fgraph, template):
+        return alloc(value, known.shape)
+    return None
+
+
+def _is_reshaped_anyway(fgraph: FunctionGraph, template: Variable) -> bool:
+    """Return True for a reshaped tensor whose elements something reads."""
+    if template.owner is None or not isinstance(template.owner.op, Reshape):
+        return False
+    return any(
+        not (client.op == _SECOND or isinstance(client.op, Shape_i)) for client, _ in fgraph.clients[template]
+    )
 
 
 def _is_of_input(template: Variable) -> bool:

@@ -19,10 +19,13 @@ from engine.rewriting.passes.selected_writes import increment_of_selection
 from engine.rewriting.replacing import typed_alike
 from engine.rewriting.rewriters import node_rewriter
 from engine.scalar.promotion import FLOATS
-from engine.tensor import AdvancedIncSubtensor, Alloc, DimShuffle, IncSubtensor, Subtensor
+from engine.tensor import AdvancedIncSubtensor, Alloc, DimShuffle, IncSubtensor, Reshape, Subtensor
 from engine.tensor.index_entries import FULL
 from engine.tensor.matching import dtype_of, operands_of, scalar_value
 from engine.tensor.type import is_data
+
+_SAME_ELEMENTS = (Alloc, DimShuffle, Reshape, Subtensor)
+"""Ops all of whose elements are elements of their first input."""
 
 
 @node_rewriter([IncSubtensor, AdvancedIncSubtensor])
@@ -65,7 +68,7 @@ def local_setsubtensor_of_constants(fgraph: FunctionGraph, node: Apply) -> list[
     """zeros[i].set(0) -> zeros; zeros[i].inc(0) -> zeros; n[i].inc(0) -> n for whole numbers."""
     op: Any = node.op
     x, y = node.inputs[:2]
-    there, written = _number_in(x), _number_in(y)
+    there, written = number_in(x), number_in(y)
     if written is None or math.isnan(written):
         return None
     is_same = there == written and math.copysign(1, there) == math.copysign(1, written)
@@ -73,14 +76,14 @@ def local_setsubtensor_of_constants(fgraph: FunctionGraph, node: Apply) -> list[
     return [x] if (is_same if op.set_instead_of_inc else is_nothing) else None
 
 
-def _number_in(variable: Variable) -> Any:
+def number_in(variable: Variable) -> Any:
     """Return the real number that every element of `variable` is, or None."""
     filled = operands_of(variable, scalar.second)
     if filled is not None:
-        return _number_in(filled[1])
+        return number_in(filled[1])
     node = variable.owner
     if node is not None:
-        return _number_in(node.inputs[0]) if isinstance(node.op, Alloc | DimShuffle | Subtensor) else None
+        return number_in(node.inputs[0]) if isinstance(node.op, _SAME_ELEMENTS) else None
     if not isinstance(variable, Constant) or is_data(variable) or not variable.data.size:
         return None
     first = variable.data.flat[0]

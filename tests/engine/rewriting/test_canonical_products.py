@@ -1,6 +1,7 @@
 import numpy as np
 import pytest
 
+import engine
 import engine.tensor as pt
 from engine.graph import FunctionGraph, equal_computations
 from engine.graph.reference import evaluate
@@ -42,7 +43,10 @@ def test_products_of_quotients_are_one_fraction(named, build, due):
 @pytest.mark.parametrize(
     "build",
     [
-        lambda x: 0.0 * x * 2.0,
+        lambda x: x / 1e-200 * 0.0,
+        lambda x: 0.0 * x * np.inf,
+        lambda x: np.nan * x * 0.0,
+        lambda x: x / 0.0,
         lambda x: np.inf * x * 2.0,
         lambda x: (1e-200 * x) * 1e-200,
         lambda x: x / 1e-200 / 1e-200,
@@ -56,6 +60,33 @@ def test_numbers_whose_product_is_no_plain_number_stay(named, build):
     np.testing.assert_array_equal(
         evaluate(fgraph.inputs, fgraph.outputs, [values])[0], evaluate([x], [build(x)], [values])[0]
     )
+
+
+@pytest.mark.parametrize(
+    "build",
+    [
+        lambda x, y, z: 0.0 * x * y,
+        lambda x, y, z: x * (0.0 / y) / z,
+        lambda x, y, z: 2.0 * x * 0.5 * 0.0 * y,
+    ],
+)
+def test_a_product_with_zero_is_zero_in_its_shape(named, build):
+    fgraph = as_fractions(list(named), build(*named))
+    assert {node.op for node in fgraph.apply_nodes} == {pt.second}
+    values = [np.array([1.0, np.inf, np.nan]), np.array([2.0, 0.0, 1.0]), Z]
+    np.testing.assert_array_equal(evaluate(fgraph.inputs, fgraph.outputs, values)[0], np.zeros(3))
+
+
+def test_what_zero_absorbs_has_a_part_in_the_shape_still():
+    row, column = pt.drow("row"), pt.dcol("column")
+    fgraph = as_fractions([row, column], 0.0 * row * column)
+    found = evaluate(fgraph.inputs, fgraph.outputs, [np.ones((1, 3)), np.ones((2, 1))])[0]
+    np.testing.assert_array_equal(found, np.zeros((2, 3)))
+
+
+def test_functions_have_it_by_name_alone(named):
+    x = named[0]
+    assert np.isnan(engine.function([x], 0.0 * x)(np.array([np.inf, np.nan]))).all()
 
 
 def test_a_fraction_stays_as_it_is(named):

@@ -122,6 +122,48 @@ def test_rewrites_that_undo_each_other_are_stopped_with_a_warning():
     fgraph.check_integrity()
 
 
+def test_each_rewrite_has_a_limit_of_its_own():
+    @node_rewriter([EXP])
+    def exp_to_log(fgraph, node):
+        return [pt.log(node.inputs[0])]
+
+    fgraph = chain(pt.sin, 1)
+    report = EquilibriumGraphRewriter([sin_to_cos, cos_to_exp, exp_to_log], max_use_ratio=1).rewrite(fgraph)
+    assert names(fgraph) == ["log"]
+    assert report.applied == {"sin_to_cos": 1, "cos_to_exp": 1, "exp_to_log": 1}
+
+
+def test_a_rewrite_that_is_applied_too_often_is_stopped_and_named():
+    fgraph = chain(pt.sin, 1)
+    with pytest.warns(RuntimeWarning, match="stopped at sin_to_cos, after 2 applications per node"):
+        report = EquilibriumGraphRewriter([sin_to_cos, cos_to_sin], max_use_ratio=2).rewrite(fgraph)
+    assert report.applied == {"sin_to_cos": 3, "cos_to_sin": 2}
+    assert names(fgraph) == ["cos"]
+
+
+def test_a_graph_that_grows_allows_more():
+    @node_rewriter([Elemwise(scalar.tanh)])
+    def unroll(fgraph, node):
+        inner = node.inputs[0]
+        return [pt.sin(inner if len(fgraph.apply_nodes) > 5 else pt.tanh(inner))]
+
+    fgraph = chain(pt.tanh, 1)
+    EquilibriumGraphRewriter([unroll], max_use_ratio=1).rewrite(fgraph)
+    assert names(fgraph) == ["sin"] * 6
+
+
+def test_a_rewrite_without_end_is_stopped():
+    @node_rewriter([SIN])
+    def grow(fgraph, node):
+        return [pt.exp(pt.sin(node.inputs[0]))]
+
+    fgraph = chain(pt.sin, 2)
+    with pytest.warns(RuntimeWarning, match="stopped at grow"):
+        report = EquilibriumGraphRewriter([grow], max_use_ratio=3).rewrite(fgraph)
+    assert report.applied == {"grow": 36}
+    fgraph.check_integrity()
+
+
 def test_another_number_of_replacements_is_refused():
     @node_rewriter([SIN])
     def two(fgraph, node):

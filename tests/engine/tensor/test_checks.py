@@ -76,6 +76,28 @@ def test_conditions_that_are_true_are_removed_and_one_that_is_false_raises_in_ca
         g(np.ones(2))
 
 
+@pytest.mark.parametrize("mode", ["FAST_RUN", "FAST_COMPILE", "NUMPY"])
+def test_a_number_is_a_condition_of_a_tensor_as_it_is(mode: str) -> None:
+    is_due = scalar.bool("is_due")
+    checked = assert_op(X, is_due, pt.all(X < 3), scalar.constant(True))
+    assert checked.owner.inputs[:2] == [X, is_due]
+    f = engine.function([X, is_due], [2 * checked, checked.shape, engine.grad(checked.sum(), X)], mode=mode)
+    for found, due in zip(f([1.0, 2.0], True), ([2.0, 4.0], [2], [1.0, 1.0]), strict=True):
+        np.testing.assert_array_equal(found, due)
+    with pytest.raises(AssertionError):
+        f([1.0, 2.0], False)
+
+
+def test_a_number_is_a_condition_of_a_batch() -> None:
+    is_due, batch = scalar.bool("is_due"), pt.dmatrix("batch")
+    checked = vectorize_graph(assert_op(X, is_due, pt.all(X < 3)), {X: batch})
+    f = engine.function([batch, is_due], checked)
+    np.testing.assert_array_equal(f(np.ones((2, 3)), True), np.ones((2, 3)))
+    for given in ((np.ones((2, 3)), False), (np.full((2, 3), 5.0), True)):
+        with pytest.raises(AssertionError):
+            f(*given)
+
+
 def test_gradients_pass_through_checks() -> None:
     checked = pt.specify_shape(assert_op(X**2, pt.all(X > 0)), (2,))
     gradient = engine.function([X], engine.grad(pt.sum(checked), X))(np.array([1.0, 3.0]))

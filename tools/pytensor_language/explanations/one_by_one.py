@@ -13,7 +13,6 @@ REASONS = {
         "the lengths in `x.shape` are read from it, so that it can be replaced"
     ),
     "compile/test_maker.py::TestFunction::test_update_err_broadcast": "a matrix of one element is a matrix",
-    "graph/rewriting/test_basic.py::*test_low_use_ratio": "a limit of uses is one for all rewrites together",
     "graph/rewriting/test_unify.py::test_reify_op_pattern_to_op": _REDUCTION,
     "graph/rewriting/test_unify.py::test_*variadic*": _CHAIN,
     "graph/test_replace.py::*test_non_variable_raises": "the number of shapes is known",

@@ -127,6 +127,32 @@ def test_a_fill_of_a_computed_tensor_stays_in_the_loop_that_need_not_compute_it(
     np.testing.assert_array_equal(f(X, X[0]), np.ones((3, 3)))
 
 
+def test_a_fill_of_a_reshaped_tensor_becomes_an_alloc_if_it_is_reshaped_anyway(named):
+    v = pt.dvector("v")
+    x = v.reshape((3, 4))
+    f = engine.function([v], [pt.second(x, 2.0), x + 1])
+    assert "Alloc" in [str(node.op) for node in f.maker.fgraph.toposort()]
+    np.testing.assert_array_equal(f(np.ones(12))[0], np.full((3, 4), 2.0))
+    with pytest.raises(ValueError, match="do not fill the shape"):
+        f(np.ones(11))
+
+
+@pytest.mark.parametrize(
+    "build",
+    [
+        lambda x, n: pt.second(x.reshape((3, 4)), 2.0),
+        lambda x, n: [pt.second(x.reshape((3, 4)), 2.0), pt.second(x.reshape((3, 4)), 3.0)],
+        lambda x, n: [pt.second(x.reshape((n, 4)), 2.0), x.reshape((n, 4)) + 1],
+    ],
+)
+def test_a_fill_of_a_reshaped_tensor_stays_where_it_makes_the_only_check(named, build):
+    v, n = pt.dvector("v"), pt.lscalar("n")
+    f = engine.function([v, n], build(v, n), on_unused_input="ignore")
+    assert "Alloc" not in [str(node.op) for node in f.maker.fgraph.toposort()]
+    with pytest.raises(ValueError, match="do not fill the shape"):
+        f(np.ones(11), 3)
+
+
 def test_lengths_that_one_operand_can_have_are_checked_once(rewritten, named):
     _, v, _, _ = named
     y = pt.dtensor3("y")
