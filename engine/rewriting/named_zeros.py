@@ -14,7 +14,7 @@ from engine.rewriting.rewriters import node_rewriter
 from engine.tensor import AdvancedIncSubtensor, Dot, IncSubtensor
 from engine.tensor.creation import zeros
 from engine.tensor.matching import dtype_of, tensor_type_of
-from engine.tensor.shape import shape_i
+from engine.tensor.shape import folded_shape_i
 
 
 @node_rewriter([IncSubtensor, AdvancedIncSubtensor])
@@ -31,8 +31,8 @@ def local_0_dot_x(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
     x, y = node.inputs
     if number_in(x) != 0 and number_in(y) != 0:
         return None
-    rows = [shape_i(x, axis) for axis in range(tensor_type_of(x).ndim - 1)]
-    columns = [shape_i(y, axis) for axis in range(1, tensor_type_of(y).ndim)]
+    rows = [folded_shape_i(x, axis) for axis in range(tensor_type_of(x).ndim - 1)]
+    columns = [folded_shape_i(y, axis) for axis in range(1, tensor_type_of(y).ndim)]
     return typed_alike(node, zeros((*rows, *columns), dtype_of(node.outputs[0])))
 
 
