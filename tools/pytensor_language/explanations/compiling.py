@@ -38,7 +38,7 @@ EXPLAINED: tuple[ExplainedDifference, ...] = (
     difference(
         "tests/compile/test_builders.py::TestOpFromGraph::test_equality_callable_overrides",
         "OpFromGraph",
-        "functions that do the same are equal overrides; PyTensor compares by identity",
+        "overrides are equal if they are one function; PyTensor compares their code",
     ),
     difference(
         "tests/scan/test_basic.py::test_return_updates_api_change",
