@@ -70,12 +70,16 @@ _LATER = {
 """Public names by the module that has them, which a program that uses none of them does not import."""
 
 _MODULES = (
+    "assumptions",
     "compile",
     "conditional",
     "gradient",
     "graph",
     "ifelse",
+    "link",
+    "misc",
     "printing",
+    "raise_op",
     "rewriting",
     "scalar",
     "tensor",

@@ -32,9 +32,8 @@ from engine.graph.user_ops import is_user_op
 from engine.graph.variables import Variable
 from engine.scalar import arithmetic, comparison, exponential
 from engine.scalar.gamma import erf, erfc, gamma
-from engine.scalar.special import SpecialFunction
 from engine.tensor.elemwise import dimshuffle
-from engine.tensor.matching import DEEPEST, dtype_of, is_alike, operands_of, tensor_type_of
+from engine.tensor.matching import DEEPEST, dtype_of, is_alike, operands_of, scalar_value, tensor_type_of
 from engine.tensor.math import (
     TAIL_OF_ERFC,
     add,
@@ -42,6 +41,7 @@ from engine.tensor.math import (
     eq,
     gammaln,
     ge,
+    gt,
     log,
     log1mexp,
     log_erfc,
@@ -49,11 +49,13 @@ from engine.tensor.math import (
     lt,
     mul,
     neg,
+    power,
     softplus,
     sub,
     switch,
 )
 from engine.tensor.math import abs as absolute
+from engine.tensor.math import minimum as lesser
 
 
 def softmax_ops() -> Any:
@@ -81,7 +83,7 @@ def log_of(v: Variable, steps: int = DEEPEST) -> Any:
     """Return the stable form of log(v), or None if there is none within a depth of `steps`."""
     if not steps:
         return None
-    for recognise in (_log_of_function, _log_of_sum, _log_of_part, _log_of_square):
+    for recognise in (_log_of_function, _log_of_sum, _log_of_part, _log_of_square, _log_of_power):
         form = recognise(v)
         if form is not None:
             return form
@@ -259,8 +261,27 @@ def _log_of_square(v: Variable) -> Any:
     return made_of(root_of_square(v), lambda x: mul(2, log(absolute(x))))
 
 
+def _log_of_power(v: Variable) -> Any:
+    """Return the form of log(x**y) for a y that is no number.
+
+    Where x is not positive, the power stays, of numbers bounded by 0, by which it is told from what people
+    write.
+    """
+    operands = floats(v, exponential.pow)
+    if operands is None or scalar_value(operands[1]) is not None:
+        return None
+    x, y = operands
+    if any(
+        is_number(bound, lambda number: number <= 0) for bound in operands_of(x, comparison.minimum) or ()
+    ):
+        return None
+    return switch(gt(x, 0), mul(y, log(x)), log(power(lesser(x, 0.0), y)))
+
+
 def _log_of_multiple(v: Variable, steps: int) -> Any:
-    """Return the form of log(c * w), log(w / c), log(c / w) for c > 0, or log(sigmoid(x) / sigmoid(-x))."""
+    """Return the form of log(c * w), log(w / c), log(c / w) for c > 0, of log(exp(x) * w), log(exp(x) / w) and
+    log(w / exp(x)), or of log(sigmoid(x) / sigmoid(-x)).
+    """
     operands = floats(v, arithmetic.mul)
     if operands is not None:
         return _log_of_product(operands[0], operands[1], steps)
@@ -273,6 +294,9 @@ def _log_of_multiple(v: Variable, steps: int) -> Any:
         return made_of(log_of(above, steps), lambda log_above: sub(log_above, log(below)))
     if is_number(above, _is_positive):
         return sub(log(above), _plain_log(below, steps))
+    x, y = exponent_of(above), exponent_of(below)
+    if x is not None or y is not None:
+        return sub(_plain_log(above, steps) if x is None else x, _plain_log(below, steps) if y is None else y)
     return odds_of(above, below)
 
 
@@ -280,19 +304,30 @@ def _plain_log(v: Variable, steps: int) -> Any:
     return first_of(log_of(v, steps), log(v))
 
 
-_SCALED_BESSEL = (SpecialFunction("kve"), SpecialFunction("ive"))
-
-
 def _log_of_product(first: Variable, second: Variable, steps: int) -> Any:
-    for scaled, other in ((first, second), (second, first)):
-        x = exponent_of(other)
-        if x is not None and any(floats(scaled, op) is not None for op in _SCALED_BESSEL):
-            return add(log(scaled), x)
     if is_number(first, _is_positive):
         return made_of(log_of(second, steps), lambda log_second: add(log_second, log(first)))
     if is_number(second, _is_positive):
         return made_of(log_of(first, steps), lambda log_first: add(log_first, log(second)))
-    return None
+    return _log_of_exponential_product([*_factors(first, steps), *_factors(second, steps)], steps)
+
+
+def _log_of_exponential_product(factors: Sequence[Variable], steps: int) -> Any:
+    """Return the sum of the exponents of exponentials among `factors` and the log of the product of the rest."""
+    exponents = [exponent_of(factor) for factor in factors]
+    rest = [factor for factor, x in zip(factors, exponents, strict=True) if x is None]
+    if len(rest) == len(factors):
+        return None
+    logarithms = [_plain_log(rest[0] if len(rest) == 1 else mul(*rest), steps)] if rest else []
+    return add(*[x for x in exponents if x is not None], *logarithms)
+
+
+def _factors(v: Variable, steps: int) -> list[Any]:
+    """Return the factors of `v`, a product of products."""
+    operands = floats(v, arithmetic.mul) if steps else None
+    if operands is None:
+        return [v]
+    return [factor for operand in operands for factor in _factors(operand, steps - 1)]
 
 
 def _is_positive(number: float) -> bool:

@@ -15,6 +15,7 @@ from engine.runtime.kernel_interface import ITEM_SIZES
 from engine.runtime.program import Program, Site
 from engine.runtime.registers import DETAILS
 from engine.tensor.creation import too_many
+from engine.tensor.gathering import unequal_lengths
 from engine.tensor.masks import mismatch
 
 Registers = Sequence[int]
@@ -122,6 +123,10 @@ def _mask(site: Site, registers: Registers) -> Description:
     return IndexError, mismatch(int(site.about[0]), registers[3], registers[2])
 
 
+def _spread(site: Site, registers: Registers) -> Description:
+    return IndexError, unequal_lengths(registers[2], registers[int(site.about[0])])
+
+
 def _step(site: Site, registers: Registers) -> Description:
     """Describe a slice, or a range, whose step is zero."""
     if len(site.about) == 1:
@@ -210,6 +215,7 @@ _DESCRIPTIONS: dict[str, Callable[[Site, Registers], Description]] = {
     "range": _range,
     "too-big": _too_big,
     "mask": _mask,
+    "spread": _spread,
     "steps": _steps,
     "sequence": _sequence,
     "initial-rows": _initial_rows,

@@ -1,9 +1,14 @@
-"""Indexing by several arrays as by one: the indexed axes in front, merged, and the places in them."""
+"""Indexing by several arrays as by one: the indexed axes in front, merged, and the places in them.
+
+Index arrays broadcast as numpy's: an axis of length 1 is repeated even if only the function's call tells that
+it has this length. No gradient is taken by an index.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from functools import reduce
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -13,8 +18,8 @@ from engine.graph.op import Op
 from engine.scalar.promotion import INTEGERS
 from engine.tensor.conversion import as_tensor_variable
 from engine.tensor.elemwise import DimShuffle
-from engine.tensor.math import add, mul
-from engine.tensor.shape import reshape, shape_i, size_over
+from engine.tensor.math import add, minimum, mul, sub
+from engine.tensor.shape import known_length, lengths_of, reshape, shape_i, size_over
 from engine.tensor.slicing import as_position
 from engine.tensor.type import tensor_type
 
@@ -46,6 +51,44 @@ class WrapIndex(Op):
 
     def pullback(self, inputs: Sequence[Any], outputs: Sequence[Any], cotangents: Sequence[Any]) -> list[Any]:
         return [None, None]
+
+
+class SpreadIndex(Op):
+    """An index array of the shape of those beside it. Inputs: the array, and a length for each of its axes.
+
+    Raises IndexError for an axis whose length is neither that nor 1.
+    """
+
+    __props__ = ()
+    view_map: ClassVar[dict[int, list[int]]] = {0: [0]}
+
+    def make_node(self, index: Any, *lengths: Any) -> Apply:
+        index, due = as_tensor_variable(index), lengths_of(lengths)
+        if index.type.dtype not in INTEGERS or index.type.ndim != len(due):
+            raise TypeError(
+                f"Repeating {index.type} to {len(due)} lengths: it must be integers of as many axes"
+            )
+        shape = tuple([known_length(length) for length in due])
+        return Apply(self, [index, *due], [tensor_type(index.type.dtype, shape).make_variable()])
+
+    def perform(self, node: Apply, inputs: Sequence[Any], output_storage: Sequence[list[Any]]) -> None:
+        index, *lengths = inputs
+        due = tuple(map(int, lengths))
+        for found, length in zip(index.shape, due, strict=True):
+            if found not in (1, length):
+                raise IndexError(f"Indexing a tensor: {unequal_lengths(found, length)}")
+        output_storage[0][0] = np.broadcast_to(index, due)
+
+    def pullback(self, inputs: Sequence[Any], outputs: Sequence[Any], cotangents: Sequence[Any]) -> list[Any]:
+        return [None] * len(inputs)
+
+
+def unequal_lengths(found: int, due: int) -> str:
+    """Return the message for index arrays of lengths of which none is 1."""
+    return (
+        "shape mismatch: indexing arrays could not be broadcast together: along one axis they have lengths "
+        f"{found} and {due}"
+    )
 
 
 def without_uint64(index: Any) -> Any:
@@ -99,6 +142,44 @@ def gathered_rows(x: Any, items: Sequence[Any]) -> GatheredRows:
     if len(axes) > 1:
         rows = reshape(rows, [size_over(x, axes), *kept])
     return GatheredRows(rows, index, kept, first_axis(axes))
+
+
+def spread_together(groups: Sequence[Sequence[Any]]) -> list[list[Any]]:
+    """Return groups of index arrays, those of a group of one shape, that broadcast by their types alone."""
+    ndim = max([group[0].type.ndim for group in groups])
+    along = [_lengths_along(groups, axis) for axis in range(-ndim, 0)]
+    if all(len(found) < 2 or None not in {static for static, _ in found} for found in along):
+        return [list(group) for group in groups]
+    common = [_common_length(found) for found in along]
+    return [[_spread(index, common) for index in group] for group in groups]
+
+
+def _lengths_along(groups: Sequence[Sequence[Any]], axis: int) -> list[tuple[int | None, Any]]:
+    """Return the lengths of `axis`, counted from the end, as types know them and as variables, but no 1s."""
+    found = []
+    for index, *_ in groups:
+        place = index.type.ndim + axis
+        if place >= 0 and index.type.shape[place] != 1:
+            found.append((index.type.shape[place], shape_i(index, place)))
+    return found
+
+
+def _common_length(found: Sequence[tuple[int | None, Any]]) -> Any:
+    known = [static for static, _ in found if static is not None]
+    lengths = [length for _, length in found]
+    return known[0] if known else reduce(_longer, lengths) if lengths else 1
+
+
+def _longer(first: Any, second: Any) -> Any:
+    """Return the second of two lengths if the first is 1, else the first: by what registers compute."""
+    rest = sub(first, 1)
+    return add(second, mul(minimum(mul(rest, rest), 1), sub(first, second)))
+
+
+def _spread(index: Any, common: Sequence[Any]) -> Any:
+    lengths = common[len(common) - index.type.ndim :]
+    due = [1 if static == 1 else length for static, length in zip(index.type.shape, lengths, strict=True)]
+    return SpreadIndex().make_node(index, *due).outputs[0] if due else index
 
 
 def first_axis(axes: Sequence[int]) -> int:

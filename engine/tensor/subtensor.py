@@ -20,7 +20,13 @@ from engine.tensor.broadcasting import unbroadcast_axes
 from engine.tensor.conversion import as_tensor_variable, pad
 from engine.tensor.creation import alloc, arange, zeros
 from engine.tensor.elemwise import DimShuffle, apply_elemwise, as_gradient, cast, dimshuffle
-from engine.tensor.gathering import check_index, first_axis, gathered_rows, without_uint64
+from engine.tensor.gathering import (
+    check_index,
+    first_axis,
+    gathered_rows,
+    spread_together,
+    without_uint64,
+)
 from engine.tensor.index_entries import (
     FULL,
     INTEGER,
@@ -305,6 +311,7 @@ def _without_slices(x: Any, entries: Sequence[Entry], indices: Sequence[Any]) ->
     """Return `x` with its slices taken, and for each axis an integer variable, or None (all)."""
     basic: list[Entry] = []
     numbers: list[Any] = []
+    groups: list[list[Any]] = []
     items: list[Any] = []
     for entry, (index, *bounds) in zip(entries, parts_of(entries, indices), strict=True):
         if index is None:
@@ -314,10 +321,12 @@ def _without_slices(x: Any, entries: Sequence[Entry], indices: Sequence[Any]) ->
             continue
         basic += [FULL] * axes_used(index)
         lengths = [shape_i(x, len(items) + offset) for offset in range(axes_used(index))]
-        items += positions_by_axis(index, lengths) if is_mask(index) else [index]
+        groups.append(list(positions_by_axis(index, lengths)) if is_mask(index) else [index])
+        items += groups[-1]
     if any(entry != FULL for entry in basic):
         x = Subtensor(basic).make_node(x, *numbers).outputs[0]
-    return x, items
+    spread = iter([index for group in spread_together(groups) for index in group])
+    return x, [None if item is None else next(spread) for item in items]
 
 
 def _chosen(x: Any, mask: Any) -> Any:

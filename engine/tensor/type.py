@@ -10,7 +10,7 @@ import sys
 import warnings
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
-from types import FrameType
+from types import FrameType, NoneType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -249,19 +249,22 @@ def _tell_of_float64(type: TensorType, name: str | None) -> None:
 
 
 def static_shape(shape: Any) -> tuple[int | None, ...]:
-    """Return `shape` as a tuple of ints and None. Raises TypeError for anything else."""
+    """Return `shape` as a tuple of ints and None: True, an axis that broadcasts, is 1, and False None.
+
+    Raises TypeError for anything else.
+    """
     if not isinstance(shape, Iterable) or hasattr(shape, "owner"):
         raise TypeError(
             f"Making a type of shape {shape!r}: Shape must be a tuple, of a length or None for each axis"
         )
-    lengths = tuple(shape)
+    lengths = tuple([bool(length) if isinstance(length, np.bool_) else length for length in shape])
     for length in lengths:
-        if length is not None and type(length) is not int and not _is_whole(length):
+        if type(length) not in (int, bool, NoneType) and not _is_whole(length):
             raise StaticShapeError(
                 f"Making a type of shape {lengths}: TensorType broadcastable/shape must be a boolean, "
                 f"integer or None. Shape entries must be None or integer, found {length!r}"
             )
-    return tuple([None if length is None else int(length) for length in lengths])
+    return tuple([None if length is None or length is False else int(length) for length in lengths])
 
 
 def broadcast_shape_of(broadcastable: Sequence[bool]) -> tuple[int | None, ...]:
@@ -271,7 +274,7 @@ def broadcast_shape_of(broadcastable: Sequence[bool]) -> tuple[int | None, ...]:
         DeprecationWarning,
         stacklevel=3,
     )
-    return tuple([1 if each else None for each in broadcastable])
+    return static_shape(map(bool, broadcastable))
 
 
 def _is_whole(length: Any) -> bool:

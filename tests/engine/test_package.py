@@ -24,6 +24,12 @@ def test_no_import_of_a_module_hides_a_public_name() -> None:
     subprocess.run([sys.executable, "-c", PROGRAM], check=True)
 
 
+@pytest.mark.parametrize("name", ["assumptions", "compile", "link", "misc", "printing", "raise_op"])
+def test_modules_are_there_when_the_package_is_imported(name: str) -> None:
+    program = f"import engine; assert engine.{name}.__name__ == 'engine.{name}'"
+    subprocess.run([sys.executable, "-c", program], check=True)
+
+
 def test_a_name_that_somebody_replaces_is_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
     own = engine.function
     with monkeypatch.context() as patch:

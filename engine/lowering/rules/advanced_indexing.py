@@ -18,9 +18,10 @@ from engine.lowering.op_rule import OpRule, Rules
 from engine.lowering.rules.elementwise import Loops, elementwise_body, has_loops, stored_work
 from engine.lowering.statements import Ref, Statement
 from engine.lowering.steps import Check, FlatAddition, FlatOperand, FlatWork, Value
+from engine.lowering.table import Table
 from engine.runtime.kernel_interface import ITEM_SIZES
 from engine.runtime.registers import ADDRESS_OF_DETAILS
-from engine.tensor.gathering import WrapIndex
+from engine.tensor.gathering import SpreadIndex, WrapIndex
 from engine.tensor.masks import FlatNonzero
 from engine.tensor.reduction import Sum
 from engine.tensor.subtensor import AdvancedIncSubtensor, AdvancedSubtensor
@@ -192,6 +193,36 @@ def _lower_wrap(lowering: Lowering, node: Apply) -> None:
     table.call(wrap(dtype(index)), [value], [result], str(op), named=named, about=(str(op.axis),))
 
 
+def _lower_spread(lowering: Lowering, node: Apply) -> None:
+    """Lower to a view: the stride of an axis is multiplied by 0 where its length is 1, else by 1."""
+    table, (index, *lengths) = lowering.table, node.inputs
+    output, one = node.outputs[0], table.constant(1)
+    dims, kept = [], []
+    for found, length in zip(lowering.dims_of(index), lengths, strict=True):
+        due = table.canonical(lowering.scalar_of(length))
+        keeps = one if table.are_same(found, due) else _is_no_one(table, found)
+        behind = table.compute("MUL", keeps, table.compute("SUB", due, one))
+        table.same(found, table.compute("ADD", one, behind), Check("spread", str(node.op), (str(due),)))
+        dims.append(due)
+        kept.append(keeps)
+    lowering.dims[output] = tuple(dims)
+    if not lowering.is_needed(output):
+        return
+    value = lowering.value_of(index)
+    if all(table.number(keeps) == 1 for keeps in kept):
+        strides = value.strides
+    else:
+        given = value.strides or table.strides(value.dims)
+        strides = tuple([table.compute("MUL", *pair) for pair in zip(given, kept, strict=True)])
+    lowering.values[output] = table.view(value, table.constant(0), dims, strides)
+
+
+def _is_no_one(table: Table, length: int) -> int:
+    """Return the register of 0 if `length` is 1, else of 1."""
+    rest = table.compute("SUB", length, table.constant(1))
+    return table.compute("MIN", table.compute("MUL", rest, rest), table.constant(1))
+
+
 def _call_with_index(
     lowering: Lowering,
     kernel: Kernel,
@@ -254,6 +285,7 @@ def _count_true(lowering: Lowering, mask: Value, size: int) -> Value:
 RULES: Rules = {
     AdvancedSubtensor: OpRule(_lower_gather),
     AdvancedIncSubtensor: OpRule(_lower_scatter, _read),
+    SpreadIndex: OpRule(_lower_spread, lambda node: node.inputs[:1], lambda node: node.inputs[1:]),
     WrapIndex: OpRule(_lower_wrap, lambda node: node.inputs[:1], lambda node: node.inputs[1:]),
     FlatNonzero: OpRule(_lower_flat_nonzero, lambda node: node.inputs[:1], lambda node: node.inputs),
 }

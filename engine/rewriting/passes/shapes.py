@@ -35,6 +35,7 @@ from engine.tensor import (
 from engine.tensor.blockwise import Blockwise
 from engine.tensor.conversion import as_tensor_variable, number
 from engine.tensor.elemwise import cast
+from engine.tensor.gathering import SpreadIndex
 from engine.tensor.index_entries import FULL, INTEGER, parts_of
 from engine.tensor.joining import Join
 from engine.tensor.linalg.callback_op import SMALLER, CallbackOp
@@ -147,7 +148,7 @@ def _source(x: Variable, axis: int) -> Axis | Variable | None:
         return _source_by_signature(node, x, axis)
     if isinstance(op, Blockwise):
         return _source_in_batch(node, x, axis)
-    if isinstance(op, Alloc):
+    if isinstance(op, Alloc | SpreadIndex):
         return inputs[1 + axis]
     if isinstance(op, Join):
         return (

@@ -80,6 +80,31 @@ EXPRESSIONS = {
         lambda x: 2 / (1 + mp.exp(-2 * x)) / (1 + mp.exp(2 * x)),
     ),
     "log(exp(x) * c)": (lambda x: pt.log(pt.exp(x) * 3.0), lambda x: x + mp.log(3), lambda x: 1),
+    "log(exp(x) * y)": (
+        lambda x: pt.log(pt.exp(x) * pt.sqr(x)),
+        lambda x: x + 2 * mp.log(abs(x)),
+        lambda x: 1 + 2 / x,
+    ),
+    "log(y * exp(x) * z)": (
+        lambda x: pt.log(pt.abs(x) * pt.exp(x) * (1 / (pt.abs(x) + 2))),
+        lambda x: x + mp.log(abs(x)) - mp.log(abs(x) + 2),
+        lambda x: 1 + 1 / x - mp.sign(x) / (abs(x) + 2),
+    ),
+    "log(exp(x) / y)": (
+        lambda x: pt.log(pt.exp(x) / pt.abs(x)),
+        lambda x: x - mp.log(abs(x)),
+        lambda x: 1 - 1 / x,
+    ),
+    "log(y / exp(x))": (
+        lambda x: pt.log(pt.abs(x) / pt.exp(x)),
+        lambda x: mp.log(abs(x)) - x,
+        lambda x: 1 / x - 1,
+    ),
+    "log(x**y)": (
+        lambda x: pt.log(pt.abs(x) ** (pt.abs(x) + 1)),
+        lambda x: (abs(x) + 1) * mp.log(abs(x)),
+        lambda x: mp.sign(x) * (mp.log(abs(x)) + 1 + 1 / abs(x)),
+    ),
     "sqrt(x)**2": (lambda x: pt.sqrt(x) ** 2, lambda x: _if(x >= 0, x), lambda x: _if(x >= 0, 1)),
     "log(gamma(x))": (
         lambda x: pt.log(pt.gamma(x)),
@@ -227,3 +252,14 @@ def test_it_is_right_where_exact_arithmetic_has_a_number(found, name):
         near = np.abs(result - due) <= 1e-10 * np.abs(due) + 1e-300
         wrong = np.isfinite(due) & ~near
         assert not wrong.any(), (what, POINTS[wrong], result[wrong], due[wrong])
+
+
+def test_the_log_of_a_power_is_that_of_the_power_where_the_base_is_not_positive():
+    x, y = pt.dvector("x"), pt.dvector("y")
+    bases = np.array([0.0, 0.0, -0.0, 0.0, -2.0, -2.0, -2.0, np.nan, np.inf, -np.inf])
+    exponents = np.array([0.0, 2.0, 3.0, -1.0, 2.0, 3.0, 0.5, 0.0, -1.0, 2.0])
+    with np.errstate(all="ignore"):
+        due = np.log(bases**exponents)
+    np.testing.assert_array_equal(engine.function([x, y], pt.log(x**y))(bases, exponents), due)
+    slope = engine.function([x, y], grad(pt.log(x**y).sum(), x))
+    np.testing.assert_array_equal(slope([-2.0, 2.0, 1e200], [2.0, 3.0, 300.0]), [-1.0, 1.5, 3e-198])

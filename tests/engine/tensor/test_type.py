@@ -304,6 +304,12 @@ def test_broadcastable_is_an_older_word_for_lengths_of_1():
         assert pt.tensor("x", broadcastable=(True,)).type.shape == (1,)
 
 
+@pytest.mark.parametrize("shape", [(True, False), [np.True_, False], np.array([True, False])])
+def test_truth_values_in_a_shape_tell_which_axes_broadcast(shape):
+    assert TensorType("float64", shape) == TensorType("float64", (1, None))
+    assert pt.tensor(dtype="float64", shape=shape).type.shape == (1, None)
+
+
 @pytest.mark.parametrize(
     ("shape", "text"),
     [((), "Scalar(int8, shape=())"), ((1, None), "Matrix(int8, shape=(1, ?))")],
