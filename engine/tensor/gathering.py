@@ -18,8 +18,9 @@ from engine.graph.op import Op
 from engine.scalar.promotion import INTEGERS
 from engine.tensor.conversion import as_tensor_variable
 from engine.tensor.elemwise import DimShuffle
+from engine.tensor.known_lengths import known_length
 from engine.tensor.math import add, minimum, mul, sub
-from engine.tensor.shape import known_length, lengths_of, reshape, shape_i, size_over
+from engine.tensor.shape import lengths_of, reshape, shape_i, size_over
 from engine.tensor.slicing import as_position
 from engine.tensor.type import tensor_type
 
@@ -165,7 +166,7 @@ def _lengths_along(groups: Sequence[Sequence[Any]], axis: int) -> list[tuple[int
 
 
 def _common_length(found: Sequence[tuple[int | None, Any]]) -> Any:
-    known = [static for static, _ in found if static is not None]
+    known = [length for static, length in found if static is not None]
     lengths = [length for _, length in found]
     return known[0] if known else reduce(_longer, lengths) if lengths else 1
 
