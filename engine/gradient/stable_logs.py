@@ -279,8 +279,8 @@ def _log_of_power(v: Variable) -> Any:
 
 
 def _log_of_multiple(v: Variable, steps: int) -> Any:
-    """Return the form of log(c * w), log(w / c), log(c / w) for c > 0, of log(exp(x) * w), log(exp(x) / w) and
-    log(w / exp(x)), or of log(sigmoid(x) / sigmoid(-x)).
+    """Return the form of log(c * w), log(w / c), log(c / w) for c > 0, of log(exp(x) * w), log(exp(x) / w)
+    and log(w / exp(x)), or of log(sigmoid(x) / sigmoid(-x)).
     """
     operands = floats(v, arithmetic.mul)
     if operands is not None:
@@ -313,7 +313,7 @@ def _log_of_product(first: Variable, second: Variable, steps: int) -> Any:
 
 
 def _log_of_exponential_product(factors: Sequence[Variable], steps: int) -> Any:
-    """Return the sum of the exponents of exponentials among `factors` and the log of the product of the rest."""
+    """Return the exponents of exponentials among `factors` plus the logarithm of the product of the rest."""
     exponents = [exponent_of(factor) for factor in factors]
     rest = [factor for factor, x in zip(factors, exponents, strict=True) if x is None]
     if len(rest) == len(factors):
