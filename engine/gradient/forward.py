@@ -64,10 +64,16 @@ def pushforward(
 
 
 def Rop(  # PyTensor's name
-    f: Any, wrt: Any, eval_points: Any, disconnected_outputs: str = "raise", return_disconnected: str = "zero"
+    f: Any,
+    wrt: Any,
+    eval_points: Any,
+    disconnected_outputs: str = "raise",
+    return_disconnected: str = "zero",
+    use_op_rop_implementation: bool = True,
 ) -> Any:
     """Return `pushforward(...)`; this is its older name."""
-    return pushforward(f, wrt, eval_points, disconnected_outputs, return_disconnected)
+    choices = disconnected_outputs, return_disconnected, use_op_rop_implementation
+    return pushforward(f, wrt, eval_points, *choices)
 
 
 def push_forward(outputs: Sequence[Variable], wrt: Sequence[Variable], tangents: Sequence[Any]) -> list[Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any, overload
 
 from engine.errors import DisconnectedInputError, NullGradientError
@@ -35,6 +35,7 @@ def grad(
     add_names: bool = True,
     known_grads: Known | None = None,
     return_disconnected: str = "zero",
+    null_gradients: str = "raise",
 ) -> TensorVariable: ...
 
 
@@ -47,6 +48,7 @@ def grad(
     add_names: bool = True,
     known_grads: Known | None = None,
     return_disconnected: str = "zero",
+    null_gradients: str = "raise",
 ) -> list[TensorVariable]: ...
 
 
@@ -58,6 +60,7 @@ def grad(
     add_names: bool = True,
     known_grads: Known | None = None,
     return_disconnected: str = "zero",
+    null_gradients: str = "raise",
 ) -> Any:
     """Return the gradient of `cost`, a 0-d real number, for `wrt`: a variable, or several (then a list).
 
@@ -68,10 +71,18 @@ def grad(
     variable, `disconnected_inputs` says what happens: "raise" (DisconnectedInputError), "warn" or
     "ignore", with zeros as the result, or with `return_disconnected` "none" None, with "disconnected" a
     variable of DisconnectedType. With `add_names` a gradient of variables with names has one. Raises
-    TypeError unless `cost` is a 0-d real number, and NullGradientError for an Op without a gradient.
+    TypeError unless `cost` is a 0-d real number, and NullGradientError for an Op without a gradient;
+    `null_gradients="return"` gives a variable of NullType for each variable for which there is none.
     """
     check_choices("disconnected_inputs", disconnected_inputs, return_disconnected)
     targets = [wrt] if isinstance(wrt, Variable) else list(wrt)
+    if null_gradients not in ("raise", "return"):
+        raise ValueError(f'null_gradients={null_gradients!r}: it must be "raise" or "return"')
+    if null_gradients == "return":
+        constants = None if consider_constant is None else list(consider_constant)
+        options = constants, disconnected_inputs, add_names, known_grads, return_disconnected
+        found = [_or_null(lambda target: grad(cost, target, *options), target) for target in targets]
+        return found[0] if isinstance(wrt, Variable) else found
     if _has_numbers((cost, *targets)):
         found = _of_numbers(cost, targets, consider_constant, disconnected_inputs, return_disconnected)
         return found[0] if isinstance(wrt, Variable) else found
@@ -85,6 +96,14 @@ def grad(
     if add_names and cost is not None and cost.name is not None:
         _name(gradients, cost, targets)
     return gradients[0] if isinstance(wrt, Variable) else gradients
+
+
+def _or_null(take: Callable[[Variable], Any], target: Variable) -> Any:
+    """Return `take(target)`, or a variable of NullType if that raises NullGradientError."""
+    try:
+        return take(target)
+    except NullGradientError as error:
+        return NullType(str(error)).make_variable()
 
 
 def _of_cost(cost: Any, targets: Sequence[Any]) -> Any:

@@ -313,7 +313,7 @@ def _log_of_product(first: Variable, second: Variable, steps: int) -> Any:
 
 
 def _log_of_exponential_product(factors: Sequence[Variable], steps: int) -> Any:
-    """Return the sum of the exponents of exponentials among `factors` and the log of the other factors."""
+    """Return the exponents of exponentials among `factors` plus the logarithm of the product of the rest."""
     exponents = [exponent_of(factor) for factor in factors]
     rest = [factor for factor, x in zip(factors, exponents, strict=True) if x is None]
     if len(rest) == len(factors):

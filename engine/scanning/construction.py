@@ -36,10 +36,11 @@ def scan(
     go_backwards: bool = False,
     mode: Any = None,
     name: str | None = None,
+    profile: bool = False,
+    allow_gc: bool | None = None,
     strict: bool = False,
     return_list: bool = False,
     return_updates: bool = True,
-    allow_gc: bool | None = None,
 ) -> Any:
     """Apply `fn` repeatedly; return all rows of its outputs, and the updates of shared variables.
 
@@ -64,7 +65,7 @@ def scan(
     returned, and for a missing or negative number of steps; TypeError for outputs or updates that differ from
     their initial values in dtype or shape; MissingInputError for a shared variable that `strict` forbids.
     """
-    _warn_of_mode(mode)
+    _check_unused(mode, profile)
     rows = cut_sequences(sequences, go_backwards)
     states = recurrences(outputs_info)
     constants = [as_symbolic(value) for value in as_list(non_sequences)]
@@ -82,10 +83,9 @@ def scan(
     loop = ScanBuilder(steps_of(n_steps, rows), rows, loop_states, mapped, stop=step.stop)
     _close(loop, [v for v in constants if v not in updated], values)
     found = loop.apply(Scan, truncate_gradient, name)
-    outputs = _ordered(states, found.buffers, found.mapped)
     last = zip(updated, found.buffers[len(found.buffers) - len(updated) :], strict=True)
     updates = {v: last_value(buffer, v) if is_held(v) else buffer[-1] for v, buffer in last}
-    return _returned(outputs, updates, return_list, return_updates)
+    return _returned(_ordered(states, found.buffers, found.mapped), updates, return_list, return_updates)
 
 
 def _close(loop: ScanBuilder, given: Sequence[Any], values: dict[Any, Any]) -> None:
@@ -98,7 +98,10 @@ def _close(loop: ScanBuilder, given: Sequence[Any], values: dict[Any, Any]) -> N
     hold_non_sequences(loop)
 
 
-def _warn_of_mode(mode: Any) -> None:
+def _check_unused(mode: Any, profile: bool) -> None:
+    """Warn of a mode. Raises NotImplementedError for a profile."""
+    if profile:
+        raise NotImplementedError("Describing a loop: there are no profiles; use a profiler of Python's")
     if mode is not None:
         warnings.warn(
             "scan: mode is not used; the graph of a step is compiled as the function around it",

@@ -158,7 +158,7 @@ def spread_together(groups: Sequence[Sequence[Any]]) -> list[list[Any]]:
 def _lengths_along(groups: Sequence[Sequence[Any]], axis: int) -> list[tuple[int | None, Any]]:
     """Return the lengths of `axis`, counted from the end, as types know them and as variables, but no 1s."""
     found = []
-    for index, *_ in groups:
+    for index in dict.fromkeys([index for index, *_ in groups]):
         place = index.type.ndim + axis
         if place >= 0 and index.type.shape[place] != 1:
             found.append((index.type.shape[place], shape_i(index, place)))

@@ -65,7 +65,8 @@ _NAMES = {
             "scalars vectors matrices rows cols tensor3s tensor4s tensor5s tensor6s tensor7s"
         ).split()
     ),
-    "engine.tensor.type_groups": " ".join(
+    "engine.tensor.type_groups": "TensorLike "
+    + " ".join(
         f"{number}{rank}_types"
         for number in ("int", "float", "complex")
         for rank in ("", "_scalar", "_vector", "_matrix")

@@ -286,6 +286,7 @@ from engine.tensor.statistics import cumulative_sum as cumulative_sum
 from engine.tensor.statistics import diff as diff
 from engine.tensor.statistics import max_and_argmax as max_and_argmax
 from engine.tensor.statistics import median as median
+from engine.tensor.type_groups import TensorLike as TensorLike
 from engine.tensor.type_groups import complex_matrix_types as complex_matrix_types
 from engine.tensor.type_groups import complex_scalar_types as complex_scalar_types
 from engine.tensor.type_groups import complex_types as complex_types

@@ -11,12 +11,13 @@ from typing import Any
 from warnings import warn
 
 from cachegraph.named_tuples import NamedTuple
+from engine.tensor.checks import specify_shape
 from engine.tensor.contractions import tensordot
 from engine.tensor.creation import arange
 from engine.tensor.elemwise import dimshuffle
 from engine.tensor.math import mul
 from engine.tensor.reduction import sum as sum_over
-from engine.tensor.shape import lengths_along, squeeze
+from engine.tensor.shape import shape_i, squeeze
 
 Label = str | int
 Labels = tuple[Label, ...]
@@ -90,8 +91,9 @@ def _with_diagonals(operand: Labelled) -> Labelled:
             continue
         rest = [axis for axis, each in enumerate(labels) if each != label]
         first = dimshuffle(tensor, [*axes, *rest])
-        lengths = lengths_along(first)
-        tensor = first[tuple(arange(lengths[position]) for position in range(len(axes)))]
+        length = shape_i(first, 0)
+        square = specify_shape(first, [length] * len(axes) + [None] * len(rest))
+        tensor = square[(arange(length),) * len(axes)]
         labels = (label, *(labels[axis] for axis in rest))
     return Labelled(tensor, labels)
 

@@ -1,8 +1,18 @@
-"""Tensor types by rank and kind of number, under PyTensor's names: `float_types` are of numbers alone."""
+"""Tensor types by rank and kind of number, under PyTensor's names: `float_types` are of numbers alone.
+
+`TensorLike` is the type of what becomes a tensor, for annotations.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from numpy.typing import ArrayLike
+
+from engine.graph.variables import Variable
 from engine.tensor import makers
+
+TensorLike = Variable | Sequence[Variable] | ArrayLike
 
 int_types = int_scalar_types = (makers.bscalar, makers.wscalar, makers.iscalar, makers.lscalar)
 float_types = float_scalar_types = (makers.fscalar, makers.dscalar)

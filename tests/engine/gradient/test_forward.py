@@ -87,7 +87,9 @@ def test_several_outputs_come_in_the_form_in_which_they_were_given():
     assert isinstance(pushforward([x * 2], x, dx), list)
     first, second = pushforward((x * 2, x**2), [x], [dx])
     assert evaluate([x, dx], [first, second], [3.0, 1.0]) == [2, 6]
-    assert evaluate([x, dx], [Rop(x**2, x, eval_points=dx)], [3.0, 1.0]) == [6]
+    for pushes in (True, False):
+        product = Rop(x**2, x, eval_points=dx, use_op_rop_implementation=pushes)
+        assert evaluate([x, dx], [product], [3.0, 1.0]) == [6]
 
 
 def test_the_tangent_of_the_variable_itself_is_its_own():

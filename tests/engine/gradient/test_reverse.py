@@ -191,6 +191,13 @@ def test_an_op_without_a_gradient_says_so_only_when_it_is_asked():
     with pytest.raises(NullGradientError, match="it declares none") as caught:
         grad(cost, x)
     assert isinstance(caught.value.op, Undifferentiable)
+    null, of_y = grad(cost, [x, y], null_gradients="return", consider_constant=iter([]))
+    assert isinstance(null.type, NullType)
+    assert "it declares none" in null.type.why_null
+    assert of_y is cost.owner.inputs[0] or of_y.type == y.type
+    assert grad(x * y, x, null_gradients="return").type == x.type
+    with pytest.raises(ValueError, match='null_gradients=None: it must be "raise" or "return"'):
+        grad(cost, x, null_gradients=None)
 
 
 class Twice(Op):

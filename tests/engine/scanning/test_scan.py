@@ -444,3 +444,12 @@ def test_rows_are_filtered_by_one_mask_or_one_for_each_sequence(go_backwards):
     assert [rows.tolist() for rows in found] == expected
     with pytest.raises(ValueError, match="gave 2 masks"):
         rows_where(lambda a, b, c: (a > 0, b > 0), [v, w, v])
+
+
+def test_a_loop_has_pytensors_parameters_in_their_order_and_no_profile():
+    one = pt.constant(1.0)
+    options = False, None, "loop", False, None, False, True, False
+    loop = engine.scan(lambda x: 2 * x, None, one, None, 3, -1, *options)
+    assert [rows.eval().tolist() for rows in loop] == [[2.0, 4.0, 8.0]]
+    with pytest.raises(NotImplementedError, match="there are no profiles"):
+        engine.scan(lambda x: 2 * x, outputs_info=one, n_steps=3, profile=True)

@@ -1,5 +1,7 @@
 """Arrays of integers in an index, alone and among slices, and the change of what is indexed: numpy's meaning."""
 
+import random
+
 import numpy as np
 import pytest
 
@@ -151,3 +153,68 @@ def test_what_occurs_several_times_may_count_once():
     ]
     expected = [[2, 1, 6], [2, 1, 7], [2, 1, 4], [2, 1, 4], [2, 1, 7], [2, 1, 4], [2, 0, 2]]
     assert [found.tolist() for found in engine.function([], outputs, mode="NUMPY")()] == expected
+
+
+def _an_index(draw, shape):
+    """Return an index that numpy takes, with at most one ellipsis, in front or at the end."""
+    entries, axes = [], list(shape)
+    while axes and draw.random() < 0.9:
+        length, kind = axes.pop(0), draw.randrange(7)
+        if kind == 0:
+            entries.append(draw.randrange(-length, length))
+        elif kind == 1:
+            bounds = [draw.choice([None, draw.randrange(-length - 1, length + 2)]) for _ in range(2)]
+            entries.append(slice(*bounds, draw.choice([None, 1, 2, -1, -3])))
+        elif kind == 2:
+            entries += [None, slice(None)]
+        elif kind == 3:
+            entries.append(np.array([draw.random() < 0.5 for _ in range(length)]))
+        elif kind == 4 and axes:
+            count = length * axes.pop(0)
+            flat = np.array([draw.random() < 0.5 for _ in range(count)], "bool")
+            entries.append(flat.reshape(length, -1))
+        else:
+            size = draw.choice([(), (1,), (2,), (2,), (3, 1), (2, 2)])
+            places = [draw.randrange(-length, length) for _ in range(int(np.prod(size)))]
+            entries.append(np.array(places, draw.choice(["int64", "int8"])).reshape(size))
+    return (*entries, ...) if draw.random() < 0.2 else tuple(entries)
+
+
+def _as_variables(draw, index):
+    """Return the index with some of its arrays and numbers as variables, these, and their values."""
+    found, given = [], {}
+    for entry in index:
+        if isinstance(entry, np.ndarray | int) and draw.random() < 0.6:
+            value = np.asarray(entry)
+            variable = pt.tensor(dtype=value.dtype.name, shape=(None,) * value.ndim)
+            given[variable] = value
+            entry = variable
+        found.append(entry)
+    return tuple(found), given
+
+
+@pytest.mark.parametrize(("seed", "mode"), [*((seed, "NUMPY") for seed in range(12)), (12, "FAST_RUN")])
+def test_any_index_selects_and_changes_what_it_does_in_numpy(seed, mode):
+    draw, inputs, outputs, due = random.Random(seed), {}, [], []
+    while len(outputs) < 30:
+        shape = [draw.randrange(1, 5) for _ in range(draw.randrange(1, 5))]
+        index, value = _an_index(draw, shape), np.random.default_rng(seed).normal(size=shape)
+        try:
+            part = value[index]
+        except IndexError:  # of arrays that do not broadcast
+            continue
+        variables, given = _as_variables(draw, index)
+        x = pt.tensor(shape=[draw.choice([None, length]) for length in shape])
+        inputs |= {x: value, **given}
+        new = np.random.default_rng(seed).normal(size=part.shape)
+        outputs += [x[variables], x[variables].set(new), x[variables].inc(new)]
+        due += [part, *(value.copy() for _ in range(2))]
+        due[-2][index] = new
+        np.add.at(due[-1], index, new)
+    function = engine.function(list(inputs), outputs, mode=mode, on_unused_input="ignore")
+    for one, other, output in zip(function(*inputs.values()), due, outputs, strict=True):
+        assert one.shape == other.shape
+        assert all(
+            static in (None, found) for static, found in zip(output.type.shape, one.shape, strict=True)
+        )
+        np.testing.assert_allclose(one, other, rtol=1e-12)

@@ -694,6 +694,8 @@ def test_what_numpy_does_not_take_is_refused(refused):
         (lambda x, n: pt.ravel_multi_index([n[0], n[1]], (2, 3)) + 0 * x, [V, np.array([1, 3])], IndexError),
         (lambda x, n: pt.ravel_multi_index([n[0], n[1]], n) + 0 * x, [V, np.array([1, 3, 4])], ValueError),
         (lambda x, n: pt.einsum("ii", pt.zeros((2, n[0]))) + x, [V, np.array([3])], ValueError),
+        (lambda x, n: pt.einsum("ii", pt.zeros((n[0], n[1]))) + x, [V, np.array([1, 3])], ValueError),
+        (lambda x, n: pt.einsum("ii->i", pt.zeros((n[0], n[1]))) + x[0], [V, np.array([3, 1])], ValueError),
         (lambda x, n: pt.choose(n, [x, x]), [V[:1], np.array([2])], IndexError),
         (lambda x, n: pt.split(x, n, n_splits=2)[1], [V, np.array([1, 3])], ValueError),
         (lambda x, n: pt.split(x, n, n_splits=2)[0], [V, np.array([-1, 6])], ValueError),
@@ -760,7 +762,6 @@ def test_types_of_single_numbers_have_the_names_of_dtypes():
 
 RENAMED = {
     "as_tensor_variable": "dtype is a parameter, not one of kwargs",
-    "grad": "no null_gradients",
     "as_tensor": "dtype is a parameter, not one of kwargs",
     "clip": "an Elemwise of PyTensor's",
     "broadcast_shape": "options are parameters, not kwargs",
