@@ -318,8 +318,11 @@ def _log_of_exponential_product(factors: Sequence[Variable], steps: int) -> Any:
     rest = [factor for factor, x in zip(factors, exponents, strict=True) if x is None]
     if len(rest) == len(factors):
         return None
-    logarithms = [_plain_log(rest[0] if len(rest) == 1 else mul(*rest), steps)] if rest else []
-    return add(*[x for x in exponents if x is not None], *logarithms)
+    terms = [x for x in exponents if x is not None]
+    if rest:
+        place = 0 if rest[0] is factors[0] else len(terms)
+        terms.insert(place, _plain_log(rest[0] if len(rest) == 1 else mul(*rest), steps))
+    return add(*terms)
 
 
 def _factors(v: Variable, steps: int) -> list[Any]:
