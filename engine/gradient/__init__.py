@@ -27,10 +27,13 @@ if TYPE_CHECKING:
         UndefinedGrad,
         ZeroGrad,
         disconnected_grad,
+        disconnected_grad_,
         grad_clip,
         grad_scale,
         undefined_grad,
+        undefined_grad_,
         zero_grad,
+        zero_grad_,
     )
 
 __all__ = [
@@ -47,6 +50,7 @@ __all__ = [
     "ZeroGrad",
     "connections",
     "disconnected_grad",
+    "disconnected_grad_",
     "disconnected_type",
     "grad",
     "grad_clip",
@@ -63,8 +67,10 @@ __all__ = [
     "pushforward",
     "subgraph_grad",
     "undefined_grad",
+    "undefined_grad_",
     "verify_grad",
     "zero_grad",
+    "zero_grad_",
 ]
 
 
@@ -75,8 +81,8 @@ _NAMES = {
     "engine.gradient.jacobians": "hessian hessian_vector_product jacobian",
     "engine.gradient.subgraphs": "subgraph_grad",
     "engine.tensor.gradient_control": (
-        "DisconnectedGrad GradClip GradScale UndefinedGrad ZeroGrad disconnected_grad grad_clip grad_scale "
-        "undefined_grad zero_grad"
+        "DisconnectedGrad GradClip GradScale UndefinedGrad ZeroGrad disconnected_grad disconnected_grad_ "
+        "grad_clip grad_scale undefined_grad undefined_grad_ zero_grad zero_grad_"
     ),
 }
 _LATER = {name: module for module, names in _NAMES.items() for name in names.split()}

@@ -97,19 +97,23 @@ class GradScale(GradientControl):
         return [None if cotangents[0] is None else mul(cotangents[0], self.multiplier)]
 
 
+zero_grad_, disconnected_grad_, undefined_grad_ = ZeroGrad(), DisconnectedGrad(), UndefinedGrad()
+"""The Ops of the functions of these names."""
+
+
 def zero_grad(x: Any) -> Any:
     """Return `x` with a gradient of 0."""
-    return ZeroGrad()(x)
+    return zero_grad_(x)
 
 
 def disconnected_grad(x: Any) -> Any:
     """Return `x` as a constant of gradients: they do not go through it."""
-    return DisconnectedGrad()(x)
+    return disconnected_grad_(x)
 
 
 def undefined_grad(x: Any) -> Any:
     """Return `x`; a gradient through it is refused (NullGradientError)."""
-    return UndefinedGrad()(x)
+    return undefined_grad_(x)
 
 
 def grad_clip(x: Any, lower_bound: float, upper_bound: float) -> Any:

@@ -5,6 +5,7 @@ import pytest
 
 import engine
 import engine.tensor as pt
+from engine import gradient
 from engine.errors import NullGradientError
 from engine.gradient import (
     disconnected_grad,
@@ -60,3 +61,14 @@ def test_an_undefined_gradient_and_bounds_in_the_wrong_order_are_refused():
         engine.grad(undefined_grad(x).sum(), x)
     with pytest.raises(ValueError, match="the lower one must be the first"):
         grad_clip(x, 2, 1)
+
+
+def test_the_ops_of_the_functions_have_names_of_their_own():
+    x = pt.dscalar("x")
+    for op, function in (
+        (gradient.zero_grad_, gradient.zero_grad),
+        (gradient.disconnected_grad_, gradient.disconnected_grad),
+        (gradient.undefined_grad_, gradient.undefined_grad),
+    ):
+        assert function(x).owner.op is op
+        assert op(x).owner.op == function(x).owner.op
