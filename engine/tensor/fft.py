@@ -33,7 +33,7 @@ from engine.tensor.fourier import (
     rfftn,
 )
 from engine.tensor.known_lengths import known_length
-from engine.tensor.math import add, and_, gt, lt, mul, sqrt, sub, switch, true_div
+from engine.tensor.math import add, and_, floor_div, gt, lt, mul, sqrt, sub, switch, true_div
 from engine.tensor.shape import lengths_of, shape_i
 from engine.tensor.type import tensor_type
 
@@ -81,6 +81,10 @@ class RFFTOp(Op):
         (x,) = inputs
         found = np.fft.rfftn(x, axes=range(1, x.ndim))
         output_storage[0][0] = np.stack([found.real, found.imag], -1).astype(x.dtype, copy=False)
+
+    def infer_shape(self, fgraph: None, node: Apply, input_shapes: Sequence[Any]) -> list[Any]:
+        *others, last = input_shapes[0]
+        return [(*others, add(floor_div(last, 2), 1), number(2, "int64"))]
 
     def pullback(self, inputs: Sequence[Any], outputs: Sequence[Any], cotangents: Sequence[Any]) -> list[Any]:
         if cotangents[0] is None:
