@@ -72,8 +72,9 @@ def Rop(  # PyTensor's name
     use_op_rop_implementation: bool = True,
 ) -> Any:
     """Return `pushforward(...)`; this is its older name."""
-    choices = disconnected_outputs, return_disconnected, use_op_rop_implementation
-    return pushforward(f, wrt, eval_points, *choices)
+    return pushforward(
+        f, wrt, eval_points, disconnected_outputs, return_disconnected, use_op_rop_implementation
+    )
 
 
 def push_forward(outputs: Sequence[Variable], wrt: Sequence[Variable], tangents: Sequence[Any]) -> list[Any]:

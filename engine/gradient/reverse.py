@@ -81,7 +81,7 @@ def grad(
     if null_gradients == "return":
         constants = None if consider_constant is None else list(consider_constant)
         options = constants, disconnected_inputs, add_names, known_grads, return_disconnected
-        found = [_or_null(lambda target: grad(cost, target, *options), target) for target in targets]
+        found = _or_null(lambda some: grad(cost, some, *options), targets)
         return found[0] if isinstance(wrt, Variable) else found
     if _has_numbers((cost, *targets)):
         found = _of_numbers(cost, targets, consider_constant, disconnected_inputs, return_disconnected)
@@ -98,12 +98,15 @@ def grad(
     return gradients[0] if isinstance(wrt, Variable) else gradients
 
 
-def _or_null(take: Callable[[Variable], Any], target: Variable) -> Any:
-    """Return `take(target)`, or a variable of NullType if that raises NullGradientError."""
+def _or_null(take: Callable[[list[Any]], list[Any]], targets: list[Any]) -> list[Any]:
+    """Return `take(targets)`; if that raises NullGradientError, a variable of NullType for each target alone
+    for which it does."""
     try:
-        return take(target)
+        return take(targets)
     except NullGradientError as error:
-        return NullType(str(error)).make_variable()
+        if len(targets) == 1:
+            return [NullType(str(error)).make_variable()]
+    return [found for target in targets for found in _or_null(take, [target])]
 
 
 def _of_cost(cost: Any, targets: Sequence[Any]) -> Any:

@@ -23,7 +23,7 @@ from engine.scalar.type import ScalarType
 from engine.tensor.conversion import as_tensor_variable
 from engine.tensor.elemwise import cast
 from engine.tensor.joining import concatenate, stack
-from engine.tensor.shape import flatten, folded_shape_i, reshape
+from engine.tensor.shape import flatten, reshape, shape_i
 from engine.tensor.single_numbers import TensorsOfNumbers, tensor_from_scalar
 from engine.tensor.type import is_data
 
@@ -198,7 +198,7 @@ def _pieces(packed: Any, parts: list[Any]) -> list[Any]:
     pieces: list[Any] = []
     start: Any = 0
     for part in parts:
-        lengths = [folded_shape_i(part, dim) if n is None else n for dim, n in enumerate(part.type.shape)]
+        lengths = [shape_i(part, dim) if n is None else n for dim, n in enumerate(part.type.shape)]
         stop = start + math.prod(lengths)
         pieces.append(cast(reshape(packed[start:stop], lengths), part.type.dtype))
         start = stop

@@ -105,6 +105,8 @@ class Scan(Op, HasInnerGraph, ScanParts):
         inner = self.info.inner_inputs(self.inner_inputs)
         n_steps = self._as_steps(outer.n_steps)
         steps = known_length(n_steps)
+        if steps is not None and steps < 0:
+            raise ValueError(f"Applying {self}: n_steps is {steps}; it must be 0 or more")
         for number, (sequence, row) in enumerate(zip(outer.sequences, inner.rows, strict=True)):
             self._check_rows(f"sequence {number}", sequence.type, row.type)
             known = sequence.type.shape[0]
@@ -135,8 +137,6 @@ class Scan(Op, HasInnerGraph, ScanParts):
                 f"Applying {self}: n_steps is {n_steps} of type {n_steps.type}; it must be an integer of "
                 "0 dimensions"
             )
-        if (known_length(n_steps) or 0) < 0:
-            raise ValueError(f"Applying {self}: n_steps is {known_length(n_steps)}; it must be 0 or more")
         return cast(n_steps, "int64")
 
     def _check_rows(self, what: str, given: TensorType, row: TensorType) -> None:

@@ -10,7 +10,6 @@ from typing import Any
 from engine.graph.variables import Constant, Variable
 from engine.tensor.checks import Assert
 from engine.tensor.conversion import as_tensor_variable, number
-from engine.tensor.elemwise import cast
 from engine.tensor.math import eq, or_, switch
 from engine.tensor.shape import Shape_i, lengths_along, lengths_of
 
@@ -35,8 +34,7 @@ def broadcast_shape(
     """
     shapes = [_of_shape(each) if arrays_are_shapes else _of_tensor(each) for each in arrays]
     columns = zip_longest(*(shape[::-1] for shape in shapes), fillvalue=(1, _ONE))
-    found = [_common(lengths, allow_runtime_broadcast) for lengths in columns]
-    return tuple([cast(as_tensor_variable(length), "int64") for length in found[::-1]])
+    return tuple([_common(lengths, allow_runtime_broadcast) for lengths in columns][::-1])
 
 
 def broadcast_shape_iter(arrays: Iterable[Any], **options: Any) -> tuple[Any, ...]:

@@ -100,7 +100,7 @@ def positions_by_axis(mask: Any, lengths: Sequence[Any]) -> tuple[Any, ...]:
 
 
 def where(cond: Any, ift: Any = None, iff: Any = None) -> Any:
-    """Return `ift` where `cond` is true and `iff` elsewhere; without both, `nonzero(condition)`."""
+    """Return `ift` where `cond` is true and `iff` elsewhere; without both, `nonzero(cond)`."""
     if ift is None and iff is None:
         return nonzero(cond)
     if ift is None or iff is None:

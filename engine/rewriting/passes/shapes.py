@@ -56,7 +56,7 @@ Axis = tuple[Variable, int]
 
 @node_rewriter([Shape_i])
 def local_shape_i(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
-    """folded_shape_i(f(x)) -> folded_shape_i(x), as far up as possible; a known length -> a constant."""
+    """shape_i(f(x)) -> shape_i(x), as far up as possible; a known length -> a constant."""
     op = node.op
     assert isinstance(op, Shape_i)
     x, axis = node.inputs[0], op.i

@@ -183,6 +183,9 @@ class Undifferentiable(Op):
     def make_node(self, x):
         return Apply(self, [x], [x.type()])
 
+    def perform(self, node, inputs, output_storage):
+        output_storage[0][0] = np.asarray(3 * inputs[0])
+
 
 def test_an_op_without_a_gradient_says_so_only_when_it_is_asked():
     x, y = pt.dscalar("x"), pt.dscalar("y")
@@ -194,7 +197,7 @@ def test_an_op_without_a_gradient_says_so_only_when_it_is_asked():
     null, of_y = grad(cost, [x, y], null_gradients="return", consider_constant=iter([]))
     assert isinstance(null.type, NullType)
     assert "it declares none" in null.type.why_null
-    assert of_y is cost.owner.inputs[0] or of_y.type == y.type
+    assert value([x, y], of_y, 1.0, 2.0) == 3
     assert grad(x * y, x, null_gradients="return").type == x.type
     with pytest.raises(ValueError, match='null_gradients=None: it must be "raise" or "return"'):
         grad(cost, x, null_gradients=None)
