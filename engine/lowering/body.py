@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from engine.graph.apply import Apply
 from engine.graph.fgraph import FrozenFunctionGraph
 from engine.graph.user_ops import is_user_op
-from engine.graph.variables import Variable
+from engine.graph.variables import Constant, Variable
 from engine.inner.from_graph import inlined
 from engine.lowering.lower import Lowering
 from engine.lowering.steps import LoopStep, Value
@@ -85,10 +85,12 @@ class Body(Lowering):
         return self.around.value_of(self._outer.get(constant, constant))
 
     def scalar_of(self, variable: Variable) -> int:
-        if variable in self._outer and variable not in self.scalars:
-            # It is in no register of the graph around yet, but in memory written before the loop.
-            written = replace(self.value_of(variable), stage=self.loop.floor)
-            self.scalars[variable] = self.table.load(written, at_once=False)
+        if variable not in self.scalars and not isinstance(variable, Constant):
+            value = self.value_of(variable)
+            if variable in self._outer or self.loop.stage <= value.stage < self.loop.floor:
+                # It is in memory written before the loop, but in no register when the loop begins.
+                written = replace(value, stage=self.loop.floor)
+                self.scalars[variable] = self.table.load(written, at_once=False)
         return super().scalar_of(variable)
 
     def first_stage(self, variable: Variable) -> int:

@@ -19,6 +19,7 @@ from engine.inner import Composite, OpFromGraph, Scan, ScanInfo
 from engine.runtime import execution
 from engine.scalar import add, apply_scalar_op, mul, scalar_type
 from engine.tensor import Elemwise
+from engine.tensor.blockwise import vectorize_graph
 from tests.engine.lowering.generated_scans import made_scan
 from tests.engine.lowering.lowered import lower
 
@@ -499,3 +500,33 @@ def test_many_generated_scans_rewritten_or_not():
     many = 1000 if os.environ.get("CACHEGRAPH_STRESS") == "full" else 20
     for seed in range(1000, 1000 + many):
         check_generated(seed, "FAST_RUN" if seed % 2 else NOT_REWRITTEN)
+
+
+@pytest.mark.parametrize(
+    "part",
+    [
+        lambda x, n: x[pt.dimshuffle(n, ()) :],
+        lambda x, n: x[: pt.dimshuffle(n, ())] * 2.0,
+        lambda x, n: x[pt.dimshuffle(n, ())],
+        lambda x, n: pt.concatenate([x, pt.zeros(pt.dimshuffle(n, ()))]),
+        lambda x, n: x[pt.dimshuffle(pt.maximum(n, 1), ()) :],
+    ],
+)
+def test_a_number_may_be_the_one_element_of_a_vector_outside_the_loop(part):
+    def rows(x, n):
+        return engine.scan(
+            part, sequences=[x], non_sequences=[pt.specify_shape(n, (1,))], return_updates=False
+        )
+
+    agree(rows, np.arange(1.0, 13.0).reshape(4, 3), np.array([1]))
+
+
+def test_parts_of_a_batch_from_one_start_are_those_of_each_of_its_places():
+    row, start = pt.dvector(), pt.lscalar()
+    rows, starts = pt.dmatrix(), pt.tensor(dtype="int64", shape=(1,))
+    found = vectorize_graph(row[start:], {row: rows, start: starts})
+    values = np.arange(12.0).reshape(4, 3)
+    for number in (0, 1, -1):
+        np.testing.assert_array_equal(
+            engine.function([rows, starts], found)(values, [number]), values[:, number:]
+        )
