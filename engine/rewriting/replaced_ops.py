@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from engine.graph import Apply, FunctionGraph, Variable
+from engine.inner.batch_loop import batch_lengths, looped
 from engine.rewriting.batches import as_typed
 from engine.rewriting.equilibrium import replace_outputs
 from engine.rewriting.rewriters import GraphRewriter, RewriteReport, node_rewriter
@@ -50,7 +51,17 @@ def _replacement_of(node: Apply) -> Sequence[Variable]:
     if isinstance(op, ReplacedOp):
         found = op.replacement(*node.inputs)
     else:
-        core = op.core_node(node.inputs)
-        outputs = core.op.replacement(*core.inputs)
-        found = vectorize_graph(outputs, dict(zip(core.inputs, node.inputs, strict=True)))
+        found = _of_each_place(op.core_node(node.inputs), node.inputs, op.batch_ndim(node))
     return [as_typed(new, old) for new, old in zip(found, node.outputs, strict=True)]
+
+
+def _of_each_place(core: Apply, inputs: Sequence[Any], count: int) -> Sequence[Any]:
+    """Return what the graph of a core node computes at each place of a batch.
+
+    A loop computes it where a batch gives the lengths: whether they are equal shows when it runs.
+    """
+    op: Any = core.op
+    try:
+        return vectorize_graph(op.replacement(*core.inputs), dict(zip(core.inputs, inputs, strict=True)))
+    except NotImplementedError:
+        return looped(inputs, batch_lengths(inputs, count), lambda parts: op.replacement(*parts))

@@ -181,6 +181,7 @@ class SpecifyShape(CheckedValue):
     def vectorized(self, node: Apply, inputs: Sequence[Any]) -> Sequence[Any]:
         """Return the batch, with the lengths after those of the batch; refuse lengths that differ in it."""
         x, *lengths = inputs
+        lengths = [dimshuffle(n, ()) if all(n.type.broadcastable) else n for n in lengths]
         if any(length.type.ndim for length in lengths):
             raise NotImplementedError(
                 "Vectorizing SpecifyShape: its lengths are a batch, too; give one for all"

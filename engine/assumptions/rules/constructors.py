@@ -39,7 +39,7 @@ def _eye(facts: Facts, key: AssumptionKey, variable: Variable) -> FactState:
     offset = scalar_value(k)
     if offset is None:
         return FactState.UNKNOWN
-    rows, columns = tensor_type_of(variable).shape
+    *_, rows, columns = tensor_type_of(variable).shape
     if key in (LOWER_TRIANGULAR, UPPER_TRIANGULAR):
         # A triangle is taken to be square where no length is known.
         is_known = n is m or (rows is not None and columns is not None)

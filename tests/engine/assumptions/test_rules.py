@@ -40,6 +40,7 @@ CASES = {
     "eye with more columns": (pt.eye(N, 5), {"tril", "triu"}),
     "eye that may not be square": (pt.eye(pt.lscalar(), pt.lscalar()), set()),
     "eye above the diagonal": (pt.eye(N, k=1), {"triu"}),
+    "a batch of one eye": (pt.vectorize(lambda n: pt.eye(n), "()->(o00,o01)")(pt.constant([N])), UNIT),
     "diag": (pt.diag(V), DIAGONAL),
     "diag of exponentials": (pt.diag(pt.exp(V)), {*DIAGONAL, "pd"}),
     "diag below": (pt.diag(V, -1), {"tril"}),

@@ -117,6 +117,16 @@ def test_the_shape_of_a_batch_is_specified_by_one_op() -> None:
         vectorize_graph(checked, {n: pt.lvector()})
 
 
+def test_a_batch_of_one_length_is_the_length_of_all() -> None:
+    x, n, batch, lengths = pt.dmatrix("x"), pt.lscalar("n"), pt.dtensor3("batch"), pt.lvector(shape=(1,))
+    f = engine.function(
+        [batch, lengths], vectorize_graph(pt.specify_shape(x, (None, n)), {x: batch, n: lengths})
+    )
+    np.testing.assert_array_equal(f(np.ones((4, 3, 2)), [2]), np.ones((4, 3, 2)))
+    with pytest.raises(AssertionError, match="SpecifyShape"):
+        f(np.ones((4, 2, 3)), [2])
+
+
 def test_a_batch_is_checked_as_one() -> None:
     x, c, batch, conditions = pt.dvector("x"), pt.bscalar("c"), pt.dmatrix(), pt.bvector()
     checked = assert_op(x, c)

@@ -90,3 +90,11 @@ def test_the_offset_may_be_known_at_run_time_only(kernels_once):
         found, filled = f(X, offset)
         np.testing.assert_array_equal(found, np.diagonal(X, offset))
         np.testing.assert_array_equal(filled, np.where(np.eye(3, 4, offset, dtype=bool), 0, X))
+
+
+def test_a_batch_of_lengths_that_are_equal_gives_a_batch_of_matrices():
+    lengths = pt.lvector("lengths")
+    f = engine.function([lengths], pt.vectorize(lambda n: 2 * pt.eye(n), "()->(a,b)")(lengths))
+    np.testing.assert_array_equal(f([3, 3]), np.broadcast_to(2 * np.eye(3), (2, 3, 3)))
+    with pytest.raises(ValueError, match="all rows must have one shape"):
+        f([2, 3])
