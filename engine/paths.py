@@ -110,7 +110,8 @@ _TABLE: dict[str, dict[str, str]] = {
         "generic_solve_to_solve_triangular orthogonal_solve_to_transpose_matmul "
         "paired_triangular_solves_to_cho_solve psd_solve_to_chol_solve scalar_solve_to_division "
         "solve_of_inv_to_matmul solve_sylvester_of_diag",
-        "engine.rewriting.named_zeros": "local_0_dot_x local_incsubtensor_of_zeros",
+        "engine.rewriting.named_zeros": "local_0_dot_x local_incsubtensor_of_zeros local_mul_zero "
+        "local_zero_div",
         "engine.rewriting.passes.arithmetic": "local_div_switch_sink local_mul_switch_sink",
         "engine.rewriting.passes.axes": "local_alloc_sink_dimshuffle local_dimshuffle_lift "
         "local_reshape_lift local_reshape_to_dimshuffle local_useless_alloc local_useless_reshape "
