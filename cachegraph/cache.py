@@ -15,11 +15,13 @@ from cachegraph.caching.records import WRITING, CacheRecords
 from cachegraph.caching.writing import EntryWriter
 from cachegraph.environment import settings_in_force, warn_of_environment
 from cachegraph.errors import CacheMissError, Unfingerprintable
+from cachegraph.fingerprint.source_records import SourceRecords
 from cachegraph.forking import momentary_lock
 from cachegraph.key import CacheKey, check_word
 from cachegraph.logger import logger
 from cachegraph.settings import Settings
 from cachegraph.store.entry import Artifact, Hit, Miss
+from cachegraph.store.local.store import LocalStore
 from cachegraph.store.tiers import TieredStore, place
 
 __all__ = ["WRITING", "Artifact", "Cache", "Correction", "Found", "Hit", "Miss", "default_cache"]
@@ -61,7 +63,8 @@ class Cache:
         self.absent = absent or (_OFF if settings.mode == "off" else None)
         self._store = _open(settings) if self.absent is None else _no_store(self.absent)
         self._records = CacheRecords(settings, self._store)
-        self._writer = EntryWriter(settings, self._store, self._records)
+        self.source_records = _source_records(self._store)
+        self._writer = EntryWriter(settings, self._store, self._records, self.source_records)
         self._lookup = EntryLookup(settings, self._store, self._records, self._writer)
         self._made_builder: EntryBuilder | None = None
         self._making_builder = momentary_lock()
@@ -296,6 +299,12 @@ def _is_stored_in(store: Store) -> Callable[[CacheKey, bool], bool]:
     it."""
     near = store.local if isinstance(store, TieredStore) else store
     return lambda key, anywhere: isinstance((store if anywhere else near).get(key), Hit)
+
+
+def _source_records(store: Store) -> SourceRecords | None:
+    """Return the records of source digests in the local tier, which belongs to this user alone."""
+    local = store.local if isinstance(store, TieredStore) else store
+    return SourceRecords(local) if isinstance(local, LocalStore) else None
 
 
 _noticed: set[str] = set()

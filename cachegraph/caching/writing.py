@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
+    from cachegraph.fingerprint.source_records import SourceRecords
     from cachegraph.key import CacheKey
     from cachegraph.settings import Settings
     from cachegraph.store.entry import Artifact
@@ -30,12 +31,16 @@ def _source_fault() -> Exception | None:
 
 
 class EntryWriter:
-    """Writes entries into `store`; a failure is counted and never raised."""
+    """Writes entries into `store`, and into `sources` by which source they were built; a failure is counted
+    and never raised."""
 
-    def __init__(self, settings: Settings, store: Store, records: CacheRecords) -> None:
+    def __init__(
+        self, settings: Settings, store: Store, records: CacheRecords, sources: SourceRecords | None
+    ) -> None:
         self._settings = settings
         self._store = store
         self._records = records
+        self._sources = sources
         self._unverified: dict[bytes, Miss] = {}
 
     def keep(self, key: CacheKey, artifact: Artifact, load_seconds: float = 0.0) -> bool:
@@ -51,7 +56,10 @@ class EntryWriter:
         if self._settings.mode not in WRITING:
             return set(built)
         source = _source_fault()
-        return {key for key, given in built.items() if not self._keep(key, *given, source)}
+        unstored = {key for key, given in built.items() if not self._keep(key, *given, source)}
+        if len(unstored) < len(built):
+            self._record_source()
+        return unstored
 
     def _keep(self, key: CacheKey, artifact: Artifact, load_seconds: float, fault: Exception | None) -> bool:
         try:
@@ -63,6 +71,14 @@ class EntryWriter:
             return False
         self._unverified.pop(key.digest, None)
         return True
+
+    def _record_source(self) -> None:
+        """Let later processes find source digests without reading. A failure is only logged: they read."""
+        try:
+            if self._sources is not None:
+                self._sources.keep()
+        except Exception as error:
+            logger("cachegraph").debug("recording the digest of source failed: %s", error)
 
     def correct(self, key: CacheKey, payload: bytes, artifact: Artifact, difference: str) -> None:
         """Store `artifact` in place of the entry that held `payload`, which is quarantined; log an error."""

@@ -14,15 +14,18 @@ from cachegraph.named_tuples import NamedTuple
 from cachegraph.processes import began
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
+
+    from cachegraph.fingerprint.source_records import SourceRecords
 
 
 class Source(NamedTuple):
     """The *.py files under a directory as they were read: their digest and paths, and the time (seconds since
-    1970) and path of the `last_change`."""
+    1970) and path of the `last_change`. Paths may be relative to the directory."""
 
     digest: bytes
-    paths: tuple[str, ...]
+    paths: Sequence[str]
     last_change: tuple[float, str]
 
 
@@ -39,14 +42,15 @@ def source_digest(directory: Path) -> bytes:
     return _source(directory).digest
 
 
-def imported_source(directory: Path) -> bytes:
+def imported_source(directory: Path, records: SourceRecords | None = None) -> bytes:
     """Return the `source_digest` of `directory`, and let keys rely on it (check_relied_on).
 
+    With `records`, files are read only if they are not as they were when the digest was recorded.
     Raises SourceError if a file was changed since this process began: after an upgrade under a running
     process, the imported code is not what was read. The time compared is that of the inode's last change,
     which installers that preserve modification times update too.
     """
-    found = _source(directory)
+    found = _source(directory) if records is None else _recorded(directory, records)
     if directory not in _relied_on:
         when, path = found.last_change
         if when > began():
@@ -65,12 +69,12 @@ def check_relied_on() -> None:
         _check(directory, files)
 
 
-_relied_on: dict[Path, tuple[str, ...]] = {}
+_relied_on: dict[Path, Sequence[str]] = {}
 
 
-def _check(directory: Path, files: tuple[str, ...]) -> None:
+def _check(directory: Path, files: Sequence[str]) -> None:
     try:
-        changed = [path for path in files if os.stat(path).st_ctime > began()]
+        changed = [path for path in files if os.stat(os.path.join(directory, path)).st_ctime > began()]
     except OSError as error:
         raise SourceError("reading the source under", directory, str(error)) from error
     if changed:
@@ -78,13 +82,13 @@ def _check(directory: Path, files: tuple[str, ...]) -> None:
 
 
 def _changed(directory: Path, path: str) -> SourceError:
-    found = f"{path}, which was changed after this process began; start a new one"
+    found = f"{os.path.join(directory, path)}, which was changed after this process began; start a new one"
     return SourceError("describing the source under", directory, found)
 
 
 def _source(directory: Path) -> Source:
     try:
-        found = _read_directory(os.fspath(directory), memoryview(bytearray(_USUAL_SIZE)))
+        found = _read_directory(os.fspath(directory), memoryview(bytearray(_USUAL_SIZE)), _read_before)
     except OSError as error:
         raise SourceError("reading the source under", directory, str(error)) from error
     if not found.paths:
@@ -92,16 +96,35 @@ def _source(directory: Path) -> Source:
     return found
 
 
+def _recorded(directory: Path, records: SourceRecords) -> Source:
+    """Return the source of `directory` from the records, or else by reading it, to be recorded later."""
+    top = os.fspath(directory)
+    if (before := _read_before.get(top)) is not None:
+        return before
+    known = records.find(top)
+    if known is None:
+        found = _source(directory)
+        records.add(top, _read_anew)
+        return found
+    digest, listing = known
+    found = _read_before[top] = Source(digest, listing.names, listing.last_change)
+    return found
+
+
+def _read_anew(directory: str) -> bytes:
+    return _read_directory(directory, memoryview(bytearray(_USUAL_SIZE)), {}).digest
+
+
 _read_before: dict[str, Source] = {}
 
 
-def _read_directory(directory: str, buffer: memoryview) -> Source:
-    """Return what is in a directory, which is read once per process, into `buffer` file after file.
+def _read_directory(directory: str, buffer: memoryview, before: dict[str, Source]) -> Source:
+    """Return what is in a directory that is not in `before`, read into `buffer` file after file.
 
     The digest is that of the contents, the names with a zero byte between, and the numbers: the length of
     each content, how many contents, how many bytes of names.
     """
-    if (known := _read_before.get(directory)) is not None:
+    if (known := before.get(directory)) is not None:
         return known
     digest = running_digest()
     names: list[str] = []
@@ -117,7 +140,7 @@ def _read_directory(directory: str, buffer: memoryview) -> Source:
             if when > last_change[0]:
                 last_change = when, path
         elif name != "__pycache__" and entry.is_dir(follow_symlinks=False):
-            found = _read_directory(entry.path, buffer)
+            found = _read_directory(entry.path, buffer, before)
             if not found.paths:
                 continue
             name, content = f"{name}/", found.digest
@@ -131,7 +154,7 @@ def _read_directory(directory: str, buffer: memoryview) -> Source:
     joined = "\0".join(names).encode("utf-8", "surrogateescape")
     digest.update(joined)
     digest.update(struct.pack(f"<{len(lengths) + 2}Q", *lengths, len(lengths), len(joined)))
-    found = _read_before[directory] = Source(digest.digest(), tuple(paths), last_change)
+    found = before[directory] = Source(digest.digest(), tuple(paths), last_change)
     return found
 
 

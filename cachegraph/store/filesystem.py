@@ -56,11 +56,20 @@ _NETWORK = {
 _STATFS_SIZE = 256  # bytes; the structure has at most 120, and its first word is the type
 
 
+_CHANGE_TIMES = frozenset({"ext4", "xfs", "btrfs", "tmpfs", "overlayfs", "zfs", "f2fs", "bcachefs", "apfs"})
+
+
 class FileSystem(NamedTuple):
     """A kind of file system; `local` if it is known to belong to this machine alone."""
 
     name: str
     local: bool
+
+    @property
+    def keeps_change_times(self) -> bool:
+        """Return True if every change of a file gives it a time of change that cannot be set, and is seen at
+        once: not through the caches of a network, and not on an image, where it is that of modification."""
+        return self.local and self.name in _CHANGE_TIMES
 
 
 def file_system(path: Path) -> FileSystem:

@@ -9,6 +9,8 @@
     <directory>/v1/damaged/*               the quarantine of damaged payloads, entries and blobs
     <directory>/v1/revocations             what was done about revocation lists (revocation/node.py)
     <directory>/v1/uses*                   the use log (use_log/writing.py)
+    <directory>/v1/sources/<path>          the digest of source, <path> being that of its directory's path
+                                           (fingerprint/source_records.py)
     <directory>/.clearing-*                a store being removed
 
 and in a directory that is shared, or lies on a network file system:
@@ -64,6 +66,7 @@ class Layout:
         self.blobs = self.root / "blobs"
         self.locks = self.root / "locks"
         self.uses = self.root / "uses"
+        self.sources = self.root / "sources"
         self.revocations = self.root / "revocations"
         self.damaged = self.root / "damaged"
 

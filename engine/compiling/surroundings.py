@@ -12,6 +12,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from cachegraph.cache import default_cache
 from cachegraph.errors import SourceError, Unfingerprintable
 from cachegraph.fingerprint.encoding import encode
 from cachegraph.fingerprint.source import imported_source, source_digest
@@ -81,7 +82,7 @@ def engine_code() -> bytes:
 
     Raises SourceError if it cannot be read, or was changed since this process began.
     """
-    return imported_source(_ENGINE)
+    return imported_source(_ENGINE, default_cache().source_records)
 
 
 @cache

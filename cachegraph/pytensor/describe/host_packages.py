@@ -11,6 +11,7 @@ import os
 import sys
 from functools import cache
 
+from cachegraph.cache import default_cache
 from cachegraph.fingerprint.encoding import encode
 from cachegraph.fingerprint.origin import origin_of, release_of
 from cachegraph.fingerprint.releases import metadata_in, package_version
@@ -98,4 +99,5 @@ def _has_younger(directory: int, time: float) -> bool:
 def _source_digest_of(name: str) -> bytes:
     from pathlib import Path
 
-    return imported_source(Path(os.path.dirname(os.path.abspath(sys.modules[name].__file__ or ""))))
+    directory = Path(os.path.dirname(os.path.abspath(sys.modules[name].__file__ or "")))
+    return imported_source(directory, default_cache().source_records)

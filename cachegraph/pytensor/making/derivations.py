@@ -2,7 +2,8 @@
 
 `pm.sample` derives the log density of a model, rewrites that, and takes its gradient: in a process that
 finds the function itself this is most of what is left. Each of the three is a function of graphs, and is
-looked up (derived_lookup.py). What has no key, or no stored form, is derived as without the adapter.
+looked up (derived_lookup.py, imported then: finding a function takes none of it). What has no key, or no
+stored form, is derived as without the adapter.
 """
 
 from __future__ import annotations
@@ -19,7 +20,6 @@ from pytensor.graph.traversal import graph_inputs
 
 from cachegraph.logger import logger
 from cachegraph.module_patches import ModulePatches, unknown_object
-from cachegraph.pytensor.making.derived_lookup import DENSITY, found_or_derived
 
 _REWRITE = {"rewrite_graph": ("graph", "include", "custom_rewrite", "clone", "kwargs")}
 _GRADIENT = {
@@ -68,6 +68,8 @@ def _rewriting(own: Callable[..., Any]) -> Callable[..., Any]:
         outputs = [graph] if isinstance(graph, Variable) else graph
         if queried or not isinstance(outputs, list | tuple):
             return rewritten()
+        from cachegraph.pytensor.making.derived_lookup import found_or_derived
+
         told = tuple(include), custom_rewrite
         found = found_or_derived("rewriting", outputs, told, lambda: _listed(rewritten()))
         _rewritten.update(found)
@@ -88,6 +90,8 @@ def _differentiating(own: Callable[..., Any]) -> Callable[..., Any]:
         is_known = not given and named.keys() <= {"disconnected_inputs"} and isinstance(wrt, list)
         if not is_known or not isinstance(cost, Variable) or cost not in _rewritten:
             return own(cost, wrt, *given, **named)
+        from cachegraph.pytensor.making.derived_lookup import found_or_derived
+
         told = len(wrt), named.get("disconnected_inputs", "raise")
         found = found_or_derived(
             "gradient", [cost, *wrt], told, lambda: own(cost, wrt, **named), is_extended=True
@@ -124,6 +128,8 @@ def _deriving_densities(own: Callable[..., Any]) -> Callable[..., Any]:
         places = {rv: place for place, rv in enumerate(rvs_to_values)}
         if named or not places.keys() >= {*rvs, *rvs_to_transforms}:
             return derived()
+        from cachegraph.pytensor.making.derived_lookup import DENSITY, found_or_derived
+
         transforms = [rvs_to_transforms.get(rv) for rv in places]
         told = [places[rv] for rv in rvs], transforms, bool(jacobian)
         found = found_or_derived(DENSITY, [*places, *rvs_to_values.values()], told, derived)
@@ -163,6 +169,8 @@ class _SamplersGradients:
         """Return the gradients of `cost` by its variables; none if one of them has none."""
         roots = [v for v in graph_inputs([cost]) if not isinstance(v, Constant | SharedVariable)]
         floats = [v for v in roots if getattr(v.type, "dtype", "").startswith("float")]
+        from cachegraph.pytensor.making.derived_lookup import found_or_derived
+
         told = len(floats), "raise"
         try:
             found = found_or_derived(

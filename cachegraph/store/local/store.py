@@ -11,12 +11,15 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from cachegraph.fingerprint.source_records import RECORD_SIZE
 from cachegraph.key import CacheKey
 from cachegraph.logger import logger
 from cachegraph.store.activity import Batch
 from cachegraph.store.blobs import Blobs
 from cachegraph.store.entry import Artifact, Entry, Hit, Miss, NearKey, Origin
 from cachegraph.store.failures import miss_of
+from cachegraph.store.files import publish_file, read_file
+from cachegraph.store.filesystem import file_system
 from cachegraph.store.local.connections import WRITE_TIMEOUT, open_for_update
 from cachegraph.store.local.database import Database
 from cachegraph.store.local.index import add_counts, recorded_cost, select_record, select_records, summary_of
@@ -160,6 +163,22 @@ class LocalStore:
     def use_logs(self) -> Iterator[bytes]:
         """Yield the content of the use log."""
         yield self.use_log.content()
+
+    def read_source_record(self, name: str) -> bytes | None:
+        """Return the record of a directory of source, or None if it is missing, or not trusted. Never
+        raises."""
+        try:
+            return read_file(self.layout.sources / name, self.guard, RECORD_SIZE)
+        except OSError:
+            return None
+
+    def write_source_record(self, name: str, content: bytes) -> None:
+        """Replace the record of a directory of source. Raises OSError."""
+        publish_file(self.layout.sources / name, content, self.guard)
+
+    def tells_changes(self, directory: str) -> bool:
+        """Return True if the file system of `directory` keeps times of change that nobody can set."""
+        return file_system(Path(directory)).keeps_change_times
 
     def quarantine(self, key: CacheKey, payload: bytes) -> Path | None:
         """Keep `payload`, which differs from a fresh build, for inspection; return its path, or None."""

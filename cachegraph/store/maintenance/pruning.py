@@ -56,6 +56,8 @@ SHARED_GRACE_SECONDS = 86400.0
 HALF_LIFE_SECONDS = 30 * 86400.0
 USE_LOG_SECONDS = 90 * 86400.0
 """How long a use log stays to which nothing was appended."""
+SOURCE_RECORD_SECONDS = 90 * 86400.0
+"""How long a record of source stays; the next process that builds something makes it again."""
 
 _ENTRIES_PER_TRANSACTION = 200
 _BLOBS_PER_TRANSACTION = 50
@@ -187,6 +189,7 @@ def _local_leftovers(store: LocalStore, now: float) -> Iterator[Leftover]:
     yield from leftover_files((file.path for file in store.blobs.files() if not file.digest), old)
     # A lock whose holder lives may go too: then its key is built twice.
     yield from leftover_files(layout.locks.glob("*"), old)
+    yield from leftover_files(layout.sources.glob("*"), now - SOURCE_RECORD_SECONDS)
     quarantined = chain(layout.root.glob(f"*{DAMAGED_SUFFIX}*"), layout.damaged.glob("*"))
     yield from leftover_files(quarantined, now - QUARANTINE_SECONDS)
     yield from half_cleared(layout.directory, old)

@@ -190,6 +190,21 @@ def test_a_type_that_is_not_known_is_not_taken_for_local(
     assert file_system(tmp_path) == expected
 
 
+@pytest.mark.parametrize(
+    ("found", "expected"),
+    [
+        (FileSystem("ext4", True), True),
+        (FileSystem("tmpfs", True), True),
+        (FileSystem("squashfs", True), False),
+        (FileSystem("exfat", True), False),
+        (FileSystem("nfs", False), False),
+        (FileSystem("apfs", False), False),
+    ],
+)
+def test_times_of_change_are_kept_where_a_disk_is_written_to(found: FileSystem, expected: bool) -> None:
+    assert found.keeps_change_times is expected
+
+
 def test_the_file_system_of_a_path_to_be_made_is_that_of_its_nearest_parent(tmp_path: Path) -> None:
     assert file_system(tmp_path / "not" / "yet") == file_system(tmp_path)
     assert file_system(Path("/proc/self/none")) == FileSystem("proc", True)

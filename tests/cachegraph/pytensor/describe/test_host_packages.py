@@ -119,7 +119,7 @@ def test_the_installed_releases_are_as_they_were_installed() -> None:
 
 def test_the_key_has_the_source_of_every_floor_of_the_adapter(monkeypatch: pytest.MonkeyPatch) -> None:
     roots: list[Path] = []
-    monkeypatch.setattr(host_packages, "imported_source", lambda root: roots.append(root) or b"")
+    monkeypatch.setattr(host_packages, "imported_source", lambda root, _: roots.append(root) or b"")
     monkeypatch.setattr(host_packages, "_source_digest_of", host_packages._source_digest_of.__wrapped__)
     encode_host_code()
     assert Path(cachegraph.pytensor.__file__).parent in roots

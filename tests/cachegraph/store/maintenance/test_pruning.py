@@ -19,7 +19,7 @@ from cachegraph.store.local.salvage import quarantine_index
 from cachegraph.store.local.store import LocalStore
 from cachegraph.store.maintenance.directory import bytes_on_disk, clear
 from cachegraph.store.maintenance.planning import QUARANTINE_SECONDS, UNREFERENCED_SECONDS, Criteria
-from cachegraph.store.maintenance.pruning import carry_out, plan
+from cachegraph.store.maintenance.pruning import SOURCE_RECORD_SECONDS, carry_out, plan
 from cachegraph.store.quarantine import quarantine_content
 from cachegraph.toolchain import toolchain, version_or_absent
 
@@ -200,6 +200,18 @@ def test_a_lock_that_a_killed_process_left_goes_after_the_grace_period(store: Lo
     assert not lock.exists()
 
 
+def test_a_record_of_source_goes_after_three_months_and_what_a_killed_writer_left_too(
+    store: LocalStore, key: Key
+) -> None:
+    store.put(key("a"), Artifact(b"a"))
+    store.write_source_record("ab" * 16, b"record")
+    (store.layout.sources / ".tmp-host-1-ab").write_bytes(b"rec")
+    assert plan(store, later(SOURCE_RECORD_SECONDS - 60)).leftovers == []
+    chosen = plan(store, later(SOURCE_RECORD_SECONDS + 60))
+    carry_out(store, chosen)
+    assert list(store.layout.sources.iterdir()) == []
+
+
 def test_a_kernel_or_op_that_nothing_refers_to_and_nobody_uses_goes_after_a_month(
     store: LocalStore, key: Key
 ) -> None:
@@ -279,6 +291,7 @@ def test_jobs_run_on_while_everything_is_pruned(store: LocalStore, key: Key) -> 
 
 def test_clear_removes_everything_and_running_jobs_starts_again(store: LocalStore, key: Key) -> None:
     store.put(key("a"), Artifact(b"a" * 100_000))
+    store.write_source_record("ab" * 16, b"record")
     assert held(store, key("a")) == [True]
     assert clear(store.layout)
     assert list(store.layout.directory.iterdir()) == []
