@@ -25,12 +25,9 @@ from engine.tensor.matching import DEEPEST, dtype_of, is_alike, operands_of, sca
 
 @node_rewriter([elemwise(scalar.add), elemwise(scalar.sub)])
 def local_add_canonizer(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
-    """x + 1 - (y - 2) -> 3 + x - y; 0.0 + x + y -> x + y. Of floats of one dtype.
-
-    A sum that is a term of another one is written with that one.
-    """
+    """x + 1 - (y - 2) -> 3 + x - y; 0.0 + x + y -> x + y. Of floats of one dtype."""
     output = node.outputs[0]
-    if dtype_of(output) not in COMPILED_FLOATS or _is_term(fgraph, output):
+    if dtype_of(output) not in COMPILED_FLOATS:
         return None
     total = _Total(dtype_of(output), tensor_type_of(output).ndim)
     total.add(output, is_positive=True)
@@ -74,15 +71,6 @@ class _Total:
             added, taken = [apply_scalar(scalar.neg, taken[0])], taken[1:]
         found = folded(scalar.sub, [folded(scalar.add, added), *taken])
         return in_shape_of(found, self.left_out)
-
-
-_SUMS = tuple(elemwise(op) for op in (scalar.add, scalar.sub, scalar.neg))
-
-
-def _is_term(fgraph: FunctionGraph, v: Variable) -> bool:
-    """Return True if a sum of the same dtype takes `v` apart."""
-    clients = [client for client, _ in fgraph.clients[v]]
-    return any(client.op in _SUMS and dtype_of(client.outputs[0]) == dtype_of(v) for client in clients)
 
 
 def _parts(v: Variable) -> list[tuple[Variable, bool]]:
