@@ -2,8 +2,9 @@
 
 `including("local_incsubtensor_of_zeros")` leaves out an addition of zeros to a part, `local_mul_zero` and
 `local_0_dot_x` a product with zeros, `local_zero_div` a quotient of zero; `local_div_of_equals` makes 1 of
-x / x; `local_add_of_sparse_write` adds to a part what was written into zeros of the same shape. Functions are not rewritten so: adding 0.0 makes 0.0 of -0.0, and 0.0 times infinity, 0 / 0 and
-infinity / infinity are NaN. All trust lengths that nothing compares then.
+x / x; `local_add_of_sparse_write` adds to a part what was written into zeros of the same shape. Functions
+are not rewritten so: adding 0.0 makes 0.0 of -0.0, and 0.0 times infinity, 0 / 0 and infinity / infinity
+are NaN. All trust lengths that nothing compares then.
 """
 
 from __future__ import annotations
