@@ -39,6 +39,12 @@ NOT_IDENTITY: dict[str, dict[str, str]] = {
         "pre_profile": "profiling data",
         "warned": "whether a warning was given",
     },
+    "pytensor.graph.rewriting.unify.PatternNode": {
+        "asterisk": "the last of the inputs, or None",
+        "n_fixed": "counts the inputs",
+        "match_order": "derived from the inputs",
+        "needs_commutative": "derived from the Op and the inputs",
+    },
     "pytensor.graph.rewriting.db.RewriteDatabase": {
         "failure_callback": "how a failure is reported",
         "profile": "profiling data",
@@ -112,6 +118,9 @@ _OF_READERS = frozenset(
 )
 
 
+_ABSENT = object()
+
+
 def state_of(value: Any) -> dict[str, object]:
     """Return the attributes of `value` that are identity; raises Unfingerprintable if some may be hidden."""
     cls: type = type(value)
@@ -119,7 +128,8 @@ def state_of(value: Any) -> dict[str, object]:
     state = {name: item for name, item in getattr(value, "__dict__", {}).items() if name not in left_out}
     if not slots:
         return state
-    return {**{name: getattr(value, name) for name in slots if hasattr(value, name)}, **state}
+    held = [(name, getattr(value, name, _ABSENT)) for name in slots]
+    return {**{name: item for name, item in held if item is not _ABSENT}, **state}
 
 
 @lru_cache(maxsize=2048)
@@ -129,22 +139,30 @@ def attributes_of(cls: type) -> tuple[frozenset[str], tuple[str, ...]]:
         raise Unfingerprintable(
             name_of(cls), "it derives from a native class, whose state its attributes do not show"
         )
-    left_out = _OF_READERS.union(*map(_left_out_by, cls.__mro__))
+    left_out, slots = _declared(cls)
+    left_out |= _OF_READERS
     if not is_of_host(cls):
         left_out -= {"name"}  # in a user's class the name may decide something
-    return left_out, tuple(slot for base in cls.__mro__ for slot in _slots(base) if slot not in left_out)
+    return left_out, tuple([slot for slot in slots if slot not in left_out]) if slots else ()
 
 
 @lru_cache(maxsize=2048)
-def _left_out_by(cls: type) -> frozenset[str]:
-    return frozenset(NOT_IDENTITY.get(name_of(cls), ()))
+def _declared(cls: type) -> tuple[frozenset[str], tuple[str, ...]]:
+    """Return what NOT_IDENTITY and `__slots__` say of `cls` and its bases."""
+    left_out: frozenset[str] = frozenset(NOT_IDENTITY.get(name_of(cls), ()))
+    slots = _slots(cls)
+    for base in cls.__bases__:
+        if base is not object:
+            more, others = _declared(base)
+            left_out |= more
+            slots += others
+    return left_out, slots
 
 
-@lru_cache(maxsize=2048)
 def _slots(cls: type) -> tuple[str, ...]:
     slots = vars(cls).get("__slots__", ())
     names = (slots,) if isinstance(slots, str) else tuple(slots)
-    return tuple(_mangled(cls, name) for name in names if name not in ("__dict__", "__weakref__"))
+    return tuple([_mangled(cls, name) for name in names if name not in ("__dict__", "__weakref__")])
 
 
 def _mangled(cls: type, name: str) -> str:

@@ -1,12 +1,15 @@
 """The canonical encoding of the rewrites that a Mode asks for: its query, and the databases as registered.
 
     query     := value((include, require, exclude, subqueries, position cutoff, extra rewrites))
-    databases := strong digest of marshal(database*)
-    database  := (class, ((name, value)*), entry*)              entries sorted by name
-    entry     := (name, tag*, positions, rewriter | number of a database)         as in rewriters.py
+    databases := strong digest of marshal((origins, database*, rewriter*))        as in rewriters.py
+    database  := (class, ((name, value)*), (name, number)*, (tag, number*)*, positions)
+    positions := (name, value)*    thrice: of an entry, whether it is final, and whether it cleans up
+    number    := of a database, or their count plus that of a rewriter
 
 Each reachable database is written once, and numbered in the order of the search;
-`pytensor.compile.mode.optdb` is among them. All entries count, selected by the query or not, except those
+`pytensor.compile.mode.optdb` is among them. So is each rewriter, in as many databases as it may be. Names
+are sorted; what has a tag is in the order of registration, in which PyTensor applies it. All entries count,
+selected by the query or not, except those
 of the packages that PyTensor loads late (LATE): these rewrite only their own Ops, and a process may have
 loaded them by accident (importing numba's dispatch loads two). They count if a graph contains an Op or a
 Type of the package, which is then loaded in any case.
@@ -45,7 +48,6 @@ _NOT_PARAMETERS = frozenset(
 """Attributes of a database that are written elsewhere, or are names, reports or caches."""
 
 _NUMBERS = frozenset((type(None), bool, int, float))
-_ABSENT = object()
 Members = dict[str, tuple[Any, ...]]
 """The entries of a database by name and by tag."""
 
@@ -77,17 +79,15 @@ def encode_databases(roots: tuple[Any, ...], late: frozenset[str], context: Enco
             context.foreign += foreign
             return encoding
     code, before = context.code, context.foreign
-    plain = PlainRewriters(context)
-    contents = _Contents(reached, [name for name in LATE if name in sys.modules and name not in late], plain)
+    unused = tuple(name for name in LATE if name in sys.modules and name not in late)
+    contents = _Contents(reached, unused, context)
     rows = [
-        (
-            context.class_row(type(database)),
-            plain.parameters(parameters),
-            *_entries(database, members, contents),
+        contents.row(database, members, mappings, parameters)
+        for database, members, mappings, parameters in zip(
+            *(stamp[part::4] for part in range(4)), strict=True
         )
-        for database, members, parameters in zip(stamp[::4], stamp[1::4], stamp[3::4], strict=True)
     ]
-    encoding = strong_digest(marshal.dumps(rows, WITHOUT_REFERENCES))
+    encoding = strong_digest(marshal.dumps(contents.all(rows), WITHOUT_REFERENCES))
     if context.code == code:
         _known[4:] = []
         _known.insert(0, (stamp, late, encoding, context.foreign - before))
@@ -129,74 +129,96 @@ def _stamp(databases: Iterable[tuple[Any, Members]]) -> Iterator[object]:
         yield _attributes(database)
 
 
-class _Contents(dict[int, object]):
-    """The contents of entries, by id: numbers of databases, and rewriters as `PlainRewriters` has them.
+class _Contents:
+    """The contents of databases, numbered: databases, then rewriters, each of which is described once."""
 
-    Many rewriters are in several databases; each is described once.
-    """
-
-    def __init__(self, databases: Iterable[int], unused: list[str], rewriters: PlainRewriters) -> None:
-        """The rewriters of the `unused` packages have no content: ABSENT."""
-        super().__init__({key: number for number, key in enumerate(databases)})
+    def __init__(self, databases: Iterable[int], unused: tuple[str, ...], context: EncodingContext) -> None:
+        """The rewriters of the `unused` packages have no number."""
+        self._numbers: dict[int, int | None] = {key: number for number, key in enumerate(databases)}
+        self._databases = len(self._numbers)
         self._unused = unused
-        self._rewriters = rewriters
+        self._context = context
+        self._plain = PlainRewriters(context)
+        self._rewriters: list[object] = []
 
-    def of(self, item: Any) -> object:
-        """Return the content of an entry; raises Unfingerprintable."""
-        found = self.get(id(item))
-        if found is None:
-            absent = self._unused and not _rewrites_beyond(item, self._unused)
-            found = self[id(item)] = _ABSENT if absent else self._rewriters.plain(item)
-        return found
+    def row(
+        self, database: Any, members: Members, mappings: list[dict[str, Any]], parameters: dict[str, object]
+    ) -> object:
+        """Return a database as a plain value; raises Unfingerprintable."""
+        names = database._names
+        entries = dict(self._entries(sorted(names), members))
+        tagged = [(tag, self._numbers_of(members[tag])) for tag in sorted(members) if tag not in names]
+        return (
+            self._context.class_row(type(database)),
+            self._plain.parameters(parameters),
+            tuple(entries.items()),
+            tuple([row for row in tagged if row[1]]),
+            *[_positions(entries, mapping) for mapping in mappings],
+        )
+
+    def all(self, rows: list[object]) -> Any:
+        """Return the plain value of all databases, whose rows these are."""
+        return self._plain.origins(), rows, self._rewriters
+
+    def _entries(self, names: list[str], members: Members) -> Iterator[tuple[str, int]]:
+        """Yield the entries with their numbers; raises Unfingerprintable."""
+        for name in names:
+            (item,) = members[name]
+            try:
+                number = self._number(item)
+            except Unfingerprintable as error:
+                error.inside(f"rewrite {name!r}")
+                raise
+            if number is not None:
+                yield name, number
+
+    def _numbers_of(self, items: tuple[Any, ...]) -> tuple[int, ...]:
+        return tuple([number for item in items if (number := self._number(item)) is not None])
+
+    def _number(self, item: Any) -> int | None:
+        """Return the number of a database or rewriter, None if it is unused; raises Unfingerprintable."""
+        key = id(item)
+        if key in self._numbers:
+            return self._numbers[key]
+        plain = self._plain.plain(item)
+        number = None
+        if not self._is_unused(item, plain):
+            number = self._databases + len(self._rewriters)
+            self._rewriters.append(plain)
+        self._numbers[key] = number
+        return number
+
+    def _is_unused(self, rewriter: Any, plain: object) -> bool:
+        """Return True if `rewriter` needs an Op of a late package; its plain value names all modules."""
+        if not self._unused:
+            return False
+        if type(plain) is bytes and not any(name.encode() in plain for name in self._unused):
+            return False
+        return not _rewrites_beyond(rewriter, self._unused)
 
 
-def _entries(database: Any, members: Members, contents: _Contents) -> Iterator[object]:
-    """Yield the entries of `database` that have contents."""
-    tags = _tags(members)
-    mappings = [getattr(database, name, {}) for name in _MAPPINGS]
-    for name in sorted(database._names):
-        (item,) = members[name]
-        try:
-            content = contents.of(item)
-            if content is _ABSENT:
-                continue
-            positions = [mapping.get(name) for mapping in mappings]
-            if not _NUMBERS.issuperset(map(type, positions)):
-                positions = [_position(value) for value in positions]
-        except Unfingerprintable as error:
-            error.inside(f"rewrite {name!r}")
-            raise
-        yield name, tuple(tags[id(item)]), *positions, content
-
-
-def _position(value: object) -> object:
-    """Return a position, or whether a rewrite is of a kind, as a plain value; raises Unfingerprintable."""
-    return value if type(value) in _NUMBERS else encode(value)
+def _positions(entries: dict[str, int], mapping: dict[str, Any]) -> object:
+    """Return what `mapping` says of the entries; raises Unfingerprintable."""
+    if not mapping:
+        return ()
+    said = [(name, mapping[name]) for name in entries if name in mapping]
+    return tuple([(name, value if type(value) in _NUMBERS else encode(value)) for name, value in said])
 
 
 def _attributes(database: Any) -> dict[str, object]:
     return {name: value for name, value in vars(database).items() if name not in _NOT_PARAMETERS}
 
 
-def _tags(members: Members) -> dict[int, list[str]]:
-    """Return the names and tags of each entry, sorted, by its id."""
-    found: dict[int, list[str]] = {}
-    for tag in sorted(members):
-        for item in members[tag]:
-            found.setdefault(id(item), []).append(tag)
-    return found
-
-
-def _rewrites_beyond(rewriter: Any, packages: list[str]) -> bool:
+def _rewrites_beyond(rewriter: Any, packages: tuple[str, ...]) -> bool:
     """Return True if `rewriter`, or a part of it, may rewrite a graph without an Op of `packages`, which are
     late.
     """
     if type(rewriter) is FromFunctionNodeRewriter:
-        return _packages_of(rewriter.fn.__module__).isdisjoint(packages)
-    parts = list(_rewriters_within(rewriter))
+        return not _is_of(packages, rewriter.fn.__module__)
+    parts = _rewriters_within(rewriter)
     if parts:
         return any(_rewrites_beyond(part, packages) for part in parts)
-    return all(_packages_of(module).isdisjoint(packages) for module in _modules_of(rewriter))
+    return not any(_is_of(packages, module) for module in _modules_of(rewriter))
 
 
 def parts_of_rewriter(rewriter: Any) -> Iterator[Any]:
@@ -209,28 +231,31 @@ def parts_of_rewriter(rewriter: Any) -> Iterator[Any]:
         yield from parts_of_rewriter(part)
 
 
-def _rewriters_within(rewriter: Any) -> Iterator[Any]:
+def _rewriters_within(rewriter: Any) -> list[Any]:
     held = (getattr(rewriter, "node_rewriter", None), *getattr(rewriter, "rewrites", ()))
-    yield from (part for part in (*held, *getattr(rewriter, "data", ())) if isinstance(part, Rewriter))
+    return [part for part in (*held, *getattr(rewriter, "data", ())) if isinstance(part, Rewriter)]
 
 
 @lru_cache(maxsize=1024)
-def _packages_of(module: str) -> frozenset[str]:
-    return frozenset(package for package in LATE if is_within(module, package))
+def _is_of(packages: tuple[str, ...], module: str) -> bool:
+    return any(is_within(module, package) for package in packages)
 
 
-def _modules_of(rewriter: Any) -> Iterator[str]:
-    """Yield the modules of a rewriter, of its function, and of the Ops that it looks for."""
-    pending = [rewriter, *(getattr(rewriter, name, None) for name in ("fn", "in_pattern", "op1"))]
+def _modules_of(rewriter: Any) -> set[str]:
+    """Return the modules of a rewriter, of its function, and of the Ops that it looks for."""
+    found = set()
+    pending = [rewriter, *[getattr(rewriter, name, None) for name in ("fn", "in_pattern", "op1")]]
     while pending:
         item = pending.pop()
-        yield type(item).__module__
-        if isinstance(item, type) or callable(item):
-            yield getattr(item, "__module__", None) or ""
-        if isinstance(item, PatternNode):
+        kind = type(item)
+        found.add(kind.__module__)
+        if kind is PatternNode:
             pending += (item.op_match, *item.inputs)
-        elif isinstance(item, OpPattern):
+        elif kind is OpPattern:
             pending.append(item.op_type)
+        elif isinstance(item, type) or callable(item):
+            found.add(getattr(item, "__module__", None) or "")
+    return found
 
 
 def is_within(module: str, package: str) -> bool:

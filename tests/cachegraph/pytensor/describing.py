@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
-from pytensor.compile.mode import get_mode
+from pytensor.compile.mode import get_mode, optdb
 from pytensor.compile.rebuild import construct_function_ins_and_outs
 
 from cachegraph.pytensor.describe.key import GraphDescription, describe
@@ -26,3 +28,16 @@ def described(
 
 def key_of(inputs: list[Any], outputs: Any, **options: Any) -> str:
     return described(inputs, outputs, **options).key.hex
+
+
+@contextmanager
+def registered_rewrite(name: str, rewriter: Any) -> Iterator[None]:
+    """Have `rewriter` registered for a while, under no tag but "fast_run" and those that PyTensor adds."""
+    optdb.register(name, rewriter, "fast_run", position=1.4)
+    try:
+        yield
+    finally:
+        for held in optdb.__db__.values():
+            held.discard(rewriter)
+        optdb._names.remove(name)
+        del optdb.__db__[name], optdb.__position__[name]

@@ -180,7 +180,7 @@ def entries():
 first = entries()
 import pytensor.link.numba.dispatch
 late = {name: item for name, item in entries().items() if name not in first}
-unused = [package for package in rewrites.LATE if package in sys.modules]
+unused = tuple(package for package in rewrites.LATE if package in sys.modules)
 assert unused
 print(len(late), [name for name, item in late.items() if rewrites._rewrites_beyond(item, unused)])
 """

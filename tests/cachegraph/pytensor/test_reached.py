@@ -16,7 +16,6 @@ from typing import Any
 import pytensor.tensor as pt
 import pytest
 from pytensor.compile.builders import OpFromGraph
-from pytensor.compile.mode import optdb
 from pytensor.graph.basic import Apply, Constant
 from pytensor.graph.op import Op
 from pytensor.graph.rewriting.basic import in2out, node_rewriter
@@ -31,7 +30,7 @@ from cachegraph.pytensor.code.op_code import storing_op_code
 from cachegraph.pytensor.describe.basis import _registry_of
 from cachegraph.pytensor.describe.graphs import encode_frozen
 from cachegraph.pytensor.describe.values import EncodingContext, encode_value
-from tests.cachegraph.pytensor.describing import key_of
+from tests.cachegraph.pytensor.describing import key_of, registered_rewrite
 
 ROOT = Path(__file__).parents[3]
 OPS = 2
@@ -166,16 +165,11 @@ def ancestors_of(graph: Any) -> list[Any]:
 def test_what_is_registered_for_a_class_of_others_is_in_all_keys_where_a_rewrite_by_others_is(
     register: Any,
 ) -> None:
-    optdb.register("of a user", in2out(node_rewriter([Elemwise])(rewrite_of_own)), "fast_run", position=1.4)
-    try:
+    with registered_rewrite("of a user", in2out(node_rewriter([Elemwise])(rewrite_of_own))):
         keys = [key_of([x], pt.exp(x)), key_of([x], pt.exp(x))]
         register(_as_tensor_variable, Frame, of_a_frame)
         assert keys[0] == keys[1]
         assert key_of([x], pt.exp(x)) not in keys
-    finally:
-        optdb.remove_tags("of a user", "fast_run")
-        optdb._names.remove("of a user")
-        del optdb.__db__["of a user"], optdb.__position__["of a user"]
 
 
 def test_what_is_registered_for_a_class_of_others_is_in_all_keys_where_an_implementation_by_others_is(

@@ -33,7 +33,7 @@ from pytensor.tensor.extra_ops import CumOp
 from cachegraph.errors import Unfingerprintable
 from cachegraph.pytensor.describe.flags import IN_KEY
 from cachegraph.pytensor.describe.key import describe_inner
-from tests.cachegraph.pytensor.describing import described, key_of
+from tests.cachegraph.pytensor.describing import described, key_of, registered_rewrite
 
 ROOT = Path(__file__).parents[3]
 x = pt.vector("x")
@@ -268,12 +268,35 @@ def test_a_rewrite_counts_if_a_part_of_it_does_not_need_ops_that_the_graph_lacks
     to_dense = PatternNodeRewriter((sparse.dense_from_sparse, (sparse.csr_from_dense, "x")), "x")
     keys = [key_of([x], x + 1)]
     for rewriter in (in2out(late), in2out(to_dense), in2out(by_what_is_noted, late), in2out(to_sparse)):
-        optdb.register("of a test", rewriter, "fast_run", position=1.4)
-        try:
+        with registered_rewrite("of a test", rewriter):
             keys.append(key_of([x], x + 1))
-        finally:
-            optdb.remove_tags("of a test", "fast_run")
-            optdb._names.remove("of a test")
-            del optdb.__db__["of a test"], optdb.__position__["of a test"]
     assert keys[0] == keys[1] == keys[2]
     assert len(set(keys)) == 3
+
+
+def test_what_a_tag_selects_counts_without_a_name() -> None:
+    plain = key_of([x], x + 1)
+    held = optdb["canonicalize"].__db__["fast_run"]
+    rewriter = in2out(by_what_is_noted)
+    held.add(rewriter)
+    try:
+        assert key_of([x], x + 1) != plain
+    finally:
+        held.discard(rewriter)
+    assert key_of([x], x + 1) == plain
+
+
+def test_the_order_of_registration_counts_in_which_pytensor_applies_rewrites() -> None:
+    plain = key_of([x], x + 1)
+    held = optdb["canonicalize"].__db__["fast_run"]
+    first = next(iter(held))
+    before = list(held)
+    held.discard(first)
+    held.add(first)
+    try:
+        assert set(held) == set(before)
+        assert key_of([x], x + 1) != plain
+    finally:
+        held.clear()
+        held.update(before)
+    assert key_of([x], x + 1) == plain
