@@ -63,8 +63,9 @@ class Cache:
         self.absent = absent or (_OFF if settings.mode == "off" else None)
         self._store = _open(settings) if self.absent is None else _no_store(self.absent)
         self._records = CacheRecords(settings, self._store)
-        self.source_records = _source_records(self._store)
-        self._writer = EntryWriter(settings, self._store, self._records, self.source_records)
+        local = _local(self._store)
+        self.source_records = None if local is None else SourceRecords(local)
+        self._writer = EntryWriter(settings, self._store, self._records, self.source_records, local)
         self._lookup = EntryLookup(settings, self._store, self._records, self._writer)
         self._made_builder: EntryBuilder | None = None
         self._making_builder = momentary_lock()
@@ -301,10 +302,10 @@ def _is_stored_in(store: Store) -> Callable[[CacheKey, bool], bool]:
     return lambda key, anywhere: isinstance((store if anywhere else near).get(key), Hit)
 
 
-def _source_records(store: Store) -> SourceRecords | None:
-    """Return the records of source digests in the local tier, which belongs to this user alone."""
+def _local(store: Store) -> LocalStore | None:
+    """Return the local tier, which belongs to this user alone."""
     local = store.local if isinstance(store, TieredStore) else store
-    return SourceRecords(local) if isinstance(local, LocalStore) else None
+    return local if isinstance(local, LocalStore) else None
 
 
 _noticed: set[str] = set()

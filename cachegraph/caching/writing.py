@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from cachegraph.fingerprint.source_records import SourceRecords
+    from cachegraph.hit_modules import CodeFiles
     from cachegraph.key import CacheKey
     from cachegraph.settings import Settings
     from cachegraph.store.entry import Artifact
@@ -31,16 +32,22 @@ def _source_fault() -> Exception | None:
 
 
 class EntryWriter:
-    """Writes entries into `store`, and into `sources` by which source they were built; a failure is counted
-    and never raised."""
+    """Writes entries into `store`, and into `sources` by which source they were built, into `code_files` the
+    modules of a hit; a failure is counted and never raised."""
 
     def __init__(
-        self, settings: Settings, store: Store, records: CacheRecords, sources: SourceRecords | None
+        self,
+        settings: Settings,
+        store: Store,
+        records: CacheRecords,
+        sources: SourceRecords | None,
+        code_files: CodeFiles | None,
     ) -> None:
         self._settings = settings
         self._store = store
         self._records = records
         self._sources = sources
+        self._code_files = code_files
         self._unverified: dict[bytes, Miss] = {}
 
     def keep(self, key: CacheKey, artifact: Artifact, load_seconds: float = 0.0) -> bool:
@@ -58,7 +65,7 @@ class EntryWriter:
         source = _source_fault()
         unstored = {key for key, given in built.items() if not self._keep(key, *given, source)}
         if len(unstored) < len(built):
-            self._record_source()
+            self._speed_later_processes_up()
         return unstored
 
     def _keep(self, key: CacheKey, artifact: Artifact, load_seconds: float, fault: Exception | None) -> bool:
@@ -72,13 +79,17 @@ class EntryWriter:
         self._unverified.pop(key.digest, None)
         return True
 
-    def _record_source(self) -> None:
-        """Let later processes find source digests without reading. A failure is only logged: they read."""
+    def _speed_later_processes_up(self) -> None:
+        """Record what source is, and keep the modules of a hit. A failure is only logged."""
+        from cachegraph.hit_modules import HIT_MODULES  # a process that stores nothing needs none
+
         try:
             if self._sources is not None:
                 self._sources.keep()
+            if self._code_files is not None:
+                HIT_MODULES.keep(self._code_files)
         except Exception as error:
-            logger("cachegraph").debug("recording the digest of source failed: %s", error)
+            logger("cachegraph").debug("recording source, or the modules of a hit, failed: %s", error)
 
     def correct(self, key: CacheKey, payload: bytes, artifact: Artifact, difference: str) -> None:
         """Store `artifact` in place of the entry that held `payload`, which is quarantined; log an error."""

@@ -11,6 +11,7 @@
     <directory>/v1/uses*                   the use log (use_log/writing.py)
     <directory>/v1/sources/<path>          the digest of source, <path> being that of its directory's path
                                            (fingerprint/source_records.py)
+    <directory>/v1/modules/<name>          the bytecode of the modules of a hit (hit_modules.py)
     <directory>/.clearing-*                a store being removed
 
 and in a directory that is shared, or lies on a network file system:
@@ -67,6 +68,7 @@ class Layout:
         self.locks = self.root / "locks"
         self.uses = self.root / "uses"
         self.sources = self.root / "sources"
+        self.modules = self.root / "modules"
         self.revocations = self.root / "revocations"
         self.damaged = self.root / "damaged"
 

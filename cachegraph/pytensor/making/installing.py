@@ -10,8 +10,8 @@ from types import FunctionType
 from typing import Any
 
 from cachegraph.garbage import kept_for_good
+from cachegraph.hit_modules import HIT_MODULES
 from cachegraph.platforms import require_linux
-from cachegraph.pytensor import nutpie
 from cachegraph.pytensor.backends import NUMBA, DefaultMode, add_mode
 from cachegraph.pytensor.errors import UnsupportedPyTensor
 
@@ -75,10 +75,12 @@ def install(*, backend: str | None = None, force: bool = False, large_constants:
     require_linux("installing cachegraph.pytensor")
     import_module("pytensor")  # with CACHEGRAPH_PYTENSOR (activation.py), its import installs
     with kept_for_good():  # this imports a hundred modules
+        HIT_MODULES.start(backend or NUMBA)
         _install(backend, force)
         from cachegraph.pytensor.making.maker import CachedMaker
 
         CachedMaker.large_constants = large_constants
+        HIT_MODULES.note("cachegraph", "engine")
 
 
 def _install(backend: str | None, force: bool) -> None:
@@ -95,11 +97,13 @@ def _install(backend: str | None, force: bool) -> None:
 
 def uninstall() -> None:
     """Restore PyTensor; functions made in between keep working. Does nothing if nothing is installed."""
+    HIT_MODULES.stop()
     _default.restore()
-    nutpie.unpatch()
     if _before:
+        from cachegraph.pytensor import nutpie
         from cachegraph.pytensor.making import derivations
 
+        nutpie.unpatch()
         derivations.unpatch()
     while _before:
         owner, name, found = _before.pop()
@@ -114,6 +118,7 @@ def _hook() -> None:
     from pytensor.compile.mode import Mode
     from pytensor.graph.basic import FrozenApply
 
+    from cachegraph.pytensor import nutpie
     from cachegraph.pytensor.making import derivations
     from cachegraph.pytensor.making.traces import extract_stack
     from cachegraph.pytensor.stored.interning import ExactNodes

@@ -14,6 +14,7 @@ from cachegraph.cache import Artifact, Cache, Correction, Found, default_cache
 from cachegraph.caching.outcome import CacheInfo
 from cachegraph.errors import CacheMissError, SourceError, Unfingerprintable
 from cachegraph.garbage import seldom_collected
+from cachegraph.hit_modules import HIT_MODULES
 from cachegraph.pytensor.backends import backend_of
 from cachegraph.pytensor.describe.basis import CHANGED
 from cachegraph.pytensor.describe.folding import recording_folded_ops
@@ -139,6 +140,7 @@ class Lookup:
         self.bypass(Bypass(kind, str(error)))
 
     def _build_shown(self) -> Artifact:
+        HIT_MODULES.note("cachegraph")
         with self._shown() as show:
             return self._build(show)
 

@@ -176,6 +176,10 @@ class LocalStore:
         """Replace the record of a directory of source. Raises OSError."""
         publish_file(self.layout.sources / name, content, self.guard)
 
+    def write_module_code(self, name: str, content: bytes) -> None:
+        """Replace the bytecode of the modules of a hit (hit_modules.py). Raises OSError."""
+        publish_file(self.layout.modules / name, content, self.guard)
+
     def tells_changes(self, directory: str) -> bool:
         """Return True if the file system of `directory` keeps times of change that nobody can set."""
         return file_system(Path(directory)).keeps_change_times

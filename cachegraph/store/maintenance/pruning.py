@@ -189,7 +189,8 @@ def _local_leftovers(store: LocalStore, now: float) -> Iterator[Leftover]:
     yield from leftover_files((file.path for file in store.blobs.files() if not file.digest), old)
     # A lock whose holder lives may go too: then its key is built twice.
     yield from leftover_files(layout.locks.glob("*"), old)
-    yield from leftover_files(layout.sources.glob("*"), now - SOURCE_RECORD_SECONDS)
+    for_speed = chain(layout.sources.glob("*"), layout.modules.glob("*"))
+    yield from leftover_files(for_speed, now - SOURCE_RECORD_SECONDS)
     quarantined = chain(layout.root.glob(f"*{DAMAGED_SUFFIX}*"), layout.damaged.glob("*"))
     yield from leftover_files(quarantined, now - QUARANTINE_SECONDS)
     yield from half_cleared(layout.directory, old)

@@ -22,6 +22,7 @@ from pytensor.raise_op import Assert
 
 import cachegraph.pytensor
 import engine.pytensor
+from cachegraph.hit_modules import KeptLoader
 
 
 def observed(first: float, count: int = 100, dtype: str = "float64") -> np.ndarray:
@@ -107,6 +108,9 @@ def main() -> None:
         "mixed": [[np.asarray(v).tolist() for v in functions[1](np.array([0.25, 0.5]))] for _ in range(2)],
         "checked": functions[2](np.ones(2)).tolist(),
         "numba": "numba" in sys.modules,
+        "kept": [
+            name for name in sys.modules if type(vars(sys.modules[name]).get("__loader__")) is KeptLoader
+        ],
     }
     if "--forbidden" not in sys.argv:
         found["error"] = error_of(functions[2], np.full(2, 7.0))

@@ -22,6 +22,7 @@ import cachegraph.pytensor
 import engine.pytensor
 from cachegraph.cache import Artifact, default_cache
 from cachegraph.pytensor import explain
+from cachegraph.store.filesystem import file_system
 from engine.pytensor.cached_linker import _key as program_key_of
 from engine.pytensor.stored_program import StoredProgram
 from tests.cachegraph.pytensor.entry_points import declared
@@ -62,6 +63,19 @@ def without_seconds(lines: list[str]) -> list[str]:
 
 def expected_density(data: np.ndarray) -> list[float]:
     return [-0.5 * float(np.sum((data - 0.5) ** 2)) + float(np.sum(data**2)), float(np.exp(-0.25))]
+
+
+@pytest.mark.skipif(
+    not file_system(ROOT).keeps_change_times, reason="the file system of the source may hide edits"
+)
+def test_a_second_process_takes_its_modules_from_one_file(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("PYTHONDONTWRITEBYTECODE", raising=False)
+    first, second, third = result(start()), result(start()), result(start("7.0"))
+    assert first["kept"] == []
+    assert len(second["kept"]) > 100
+    assert {"engine.runtime.execution", "cachegraph.pytensor.making.maker"} <= set(second["kept"])
+    assert set(third["kept"]) >= set(second["kept"])
+    assert (second["density"], second["mixed"]) == (first["density"], first["mixed"])
 
 
 def test_a_second_process_rewrites_and_translates_nothing_and_imports_no_numba() -> None:
