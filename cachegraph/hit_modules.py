@@ -189,10 +189,15 @@ def _kept(name: str) -> tuple[Row, ...]:
 
 
 def _sources_of(names: Sequence[str]) -> Iterator[Source]:
-    """Yield the modules that were imported from source files: name, source file, is a package, bytecode."""
+    """Yield the modules that were imported from source files: name, source file, is a package, bytecode.
+
+    A module that somebody has put under another name is not imported by that name.
+    """
     for name in names:
         spec: Any = getattr(sys.modules.get(name), "__spec__", None)
-        if spec is not None and isinstance(spec.loader, SourceFileLoader) and spec.cached is not None:
+        if spec is None or spec.name != name or not isinstance(spec.loader, SourceFileLoader):
+            continue
+        if spec.cached is not None:
             yield name, spec.loader.path, spec.submodule_search_locations is not None, spec.cached
 
 

@@ -257,6 +257,17 @@ def test_a_linked_source_file_is_left_out(process: Process, tmp_path: Path) -> N
     assert process.kept() == list(MODULES[1:])
 
 
+def test_a_module_under_another_name_is_not_kept_by_that(process: Process) -> None:
+    process.start()
+    one, *_ = process.imported()
+    sys.modules["kept_sample.alias"] = one
+    process.modules.note("kept_sample")
+    process.modules.keep(LocalStore(process.directory))
+    assert process.kept() == list(MODULES)
+    with pytest.raises(ModuleNotFoundError):
+        importlib.import_module("kept_sample.alias")
+
+
 def test_who_wants_no_bytecode_gets_none(process: Process, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "dont_write_bytecode", True)
     process.keep()
