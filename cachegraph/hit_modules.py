@@ -1,10 +1,10 @@
 """The bytecode of the modules that a hit imports, kept in one file of the cache directory.
 
-A hit imports more than a hundred small modules. Python finds each in its directory, opens its bytecode, reads
-and unmarshals it, and looks its names up in a table of two hundred thousand; that is a third of a warm start.
-Read as one file the modules share their names, and nothing has to be found. All else is as Python does it: a
-module has the specification, the file and a loader of the kind that it would have, and bytecode stands for a
-source file only while that file is as it was. What is not so is imported by Python alone.
+A hit imports more than a hundred small modules. Python looks for each in its directory, and opens, reads and
+unmarshals its bytecode; that is a third of a warm start. From one file they are read together, and none is
+looked for. All else is as Python does it: a module has the specification, the file and a loader of the kind
+that it would have, and the code that Python would run. It is that code only while the source file is as it
+was: what is not so is imported by Python alone.
 
     file    := "cgmodules" version (1 byte) sum rows
     sum     := XXH3-128 of the rows
@@ -75,8 +75,8 @@ Source = tuple[str, str, bool, str]
 class HitModules:
     """A finder, before Python's own, of modules whose bytecode was kept by an earlier process.
 
-    `start` reads what was kept, `note` says that what was imported since is what a hit imports, and `keep`
-    keeps it for later processes.
+    `start` reads what was kept, `note` says that what was imported since then is what a hit imports, and
+    `keep` keeps it for later processes.
     """
 
     def __init__(self) -> None:
@@ -88,11 +88,14 @@ class HitModules:
         self._is_done = False
 
     def start(self, purpose: str) -> None:
-        """Find modules in the file kept for `purpose`; a second call does nothing. Never raises."""
+        """Find modules in the file kept for `purpose`. Never raises.
+
+        A second call says only that what was imported meanwhile is not to be noted.
+        """
+        self._count = len(sys.modules)
         if self._purpose is not None:
             return
         self._purpose = purpose
-        self._count = len(sys.modules)
         self._rows = {row[0]: row for row in _kept(_name(purpose))}
         if self._rows and PathFinder in sys.meta_path:
             sys.meta_path.insert(sys.meta_path.index(PathFinder), self)

@@ -229,6 +229,16 @@ def test_only_noted_packages_are_kept(process: Process) -> None:
     assert process.kept() == ["kept_sample.inner.two"]
 
 
+def test_what_was_imported_before_a_second_start_is_not_noted(process: Process) -> None:
+    process.start()
+    importlib.import_module("kept_sample.one")
+    process.modules.start("test")
+    importlib.import_module("kept_sample.inner.two")
+    process.modules.note("kept_sample")
+    process.modules.keep(LocalStore(process.directory))
+    assert process.kept() == list(MODULES[1:])
+
+
 def test_source_whose_next_edit_might_not_show_is_left_out(
     process: Process, monkeypatch: pytest.MonkeyPatch
 ) -> None:
