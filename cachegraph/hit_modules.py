@@ -13,7 +13,8 @@ was: what is not so is imported by Python alone.
     name    := XXH3-128, in hexadecimal, of Python's cache tag and magic number, its level of optimization and
                directory of bytecode, the purpose, and the directory of this package, a zero byte between
 
-A process that builds an entry writes the file if one of its modules was not in it; a hit writes nothing.
+A process that has built an entry writes the file when it ends, if one of its modules was not in it; a hit
+writes nothing.
 Left out is source whose next edit might not show, by the rules for records of source (source_records.py):
 what was changed less than SETTLED ago, or lies on a file system that is not known to keep times of change.
 Like entries, the file belongs to this user alone, or it is not read.
@@ -23,6 +24,7 @@ Version history: 1 is the first.
 
 from __future__ import annotations
 
+import atexit
 import marshal
 import os
 import stat
@@ -39,6 +41,7 @@ from typing import TYPE_CHECKING, Any
 from xxhash import xxh3_128_digest, xxh3_128_hexdigest  # cachegraph.fingerprint is among the modules
 
 from cachegraph.errors import NoDirectoryError, SettingsError
+from cachegraph.logger import logger
 from cachegraph.settings import current_settings
 from cachegraph.store.files import read_file
 from cachegraph.store.paths import Layout
@@ -51,7 +54,7 @@ if TYPE_CHECKING:
         """The place where the file is kept; nobody else can write there."""
 
         def write_module_code(self, name: str, content: bytes) -> None:
-            """Replace the file of that name. Raises OSError."""
+            """Replace the file of that name. Raises OSError, also if the cache is gone."""
 
         def tells_changes(self, directory: str) -> bool:
             """Return True if the file system of `directory` keeps times of change that nobody can set."""
@@ -76,7 +79,7 @@ class HitModules:
     """A finder, before Python's own, of modules whose bytecode was kept by an earlier process.
 
     `start` reads what was kept, `note` says that what was imported since then is what a hit imports, and
-    `keep` keeps it for later processes.
+    `keep_at_exit` keeps it for later processes.
     """
 
     def __init__(self) -> None:
@@ -128,7 +131,7 @@ class HitModules:
     def note(self, *packages: str) -> None:
         """Note the modules in `packages` that were imported since `start`, or the last note.
 
-        Those that follow the first `keep` are a compiler's: they are not noted.
+        Those that follow the first entry that is stored are a compiler's: they are not noted.
         """
         if self._purpose is not None and not self._is_done:
             places = tuple(f"{package}." for package in packages)
@@ -137,13 +140,24 @@ class HitModules:
             ]
             self._count = len(sys.modules)
 
+    def keep_at_exit(self, files: CodeFiles) -> None:
+        """Have `keep` called when the process ends, as it takes 25 ms; only the first call does something."""
+        if not self._is_done and not self._found.issuperset(self._noted):
+            atexit.register(self._keep_quietly, files)
+        self._is_done = True
+
+    def _keep_quietly(self, files: CodeFiles) -> None:
+        try:
+            self.keep(files)
+        except Exception as error:
+            logger("cachegraph").debug("keeping the modules of a hit failed: %s", error)
+
     def keep(self, files: CodeFiles) -> None:
-        """Keep in `files` the noted modules, and those that are kept already, unless these are all. Only the
-        first call does something.
+        """Keep in `files` the noted modules, and those that are kept already, unless these are all.
 
         Raises OSError, and what compiling source raises.
         """
-        noted, self._noted, self._is_done = self._noted, [], True
+        noted, self._noted = self._noted, []
         if self._purpose is None or self._found.issuperset(noted) or sys.dont_write_bytecode:
             return
         tells_changes = cache(files.tells_changes)

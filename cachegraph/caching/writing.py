@@ -87,9 +87,9 @@ class EntryWriter:
             if self._sources is not None:
                 self._sources.keep()
             if self._code_files is not None:
-                HIT_MODULES.keep(self._code_files)
+                HIT_MODULES.keep_at_exit(self._code_files)
         except Exception as error:
-            logger("cachegraph").debug("recording source, or the modules of a hit, failed: %s", error)
+            logger("cachegraph").debug("recording the digest of source failed: %s", error)
 
     def correct(self, key: CacheKey, payload: bytes, artifact: Artifact, difference: str) -> None:
         """Store `artifact` in place of the entry that held `payload`, which is quarantined; log an error."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import inspect
 import os
+import shutil
 import stat
 import subprocess
 import sys
@@ -86,6 +87,7 @@ def process(tmp_path: Path, cache_directory: Path, monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(sys, "dont_write_bytecode", False)
     monkeypatch.setattr(hit_modules, "SETTLED", 0)
     monkeypatch.setattr(local_store, "file_system", lambda path: FileSystem("ext4", True))
+    (cache_directory / "v1").mkdir(mode=0o700, parents=True, exist_ok=True)
     found = Process(tmp_path / "kept_sample", cache_directory)
     yield found
     found.modules.stop()
@@ -282,6 +284,17 @@ def test_who_wants_no_bytecode_gets_none(process: Process, monkeypatch: pytest.M
     monkeypatch.setattr(sys, "dont_write_bytecode", True)
     process.keep()
     assert not (process.directory / "v1" / "modules").exists()
+
+
+def test_a_cache_that_was_removed_is_not_made_again(process: Process) -> None:
+    process.start()
+    process.imported()
+    process.modules.note("kept_sample")
+    shutil.rmtree(process.directory)
+    with pytest.raises(FileNotFoundError):
+        process.modules.keep(LocalStore(process.directory))
+    process.modules._keep_quietly(LocalStore(process.directory))
+    assert not process.directory.exists()
 
 
 def test_another_purpose_has_another_file(process: Process) -> None:

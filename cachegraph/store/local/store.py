@@ -6,6 +6,7 @@ then one transaction publishes the entry.
 
 from __future__ import annotations
 
+import os
 import sqlite3
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from pathlib import Path
@@ -177,7 +178,9 @@ class LocalStore:
         publish_file(self.layout.sources / name, content, self.guard)
 
     def write_module_code(self, name: str, content: bytes) -> None:
-        """Replace the bytecode of the modules of a hit (hit_modules.py). Raises OSError."""
+        """Replace the bytecode of the modules of a hit (hit_modules.py). Raises OSError, also if the cache
+        was removed meanwhile."""
+        os.stat(self.layout.root)
         publish_file(self.layout.modules / name, content, self.guard)
 
     def tells_changes(self, directory: str) -> bool:
