@@ -141,10 +141,13 @@ class HitModules:
             self._count = len(sys.modules)
 
     def keep_at_exit(self, files: CodeFiles) -> None:
-        """Have `keep` called when the process ends, as it takes 25 ms; only the first call does something."""
-        if not self._is_done and not self._found.issuperset(self._noted):
-            atexit.register(self._keep_quietly, files)
+        """Have `keep` called when the process ends, as it takes 25 ms; only the first call after `start` does
+        something."""
+        if self._purpose is None or self._is_done:
+            return
         self._is_done = True
+        if not self._found.issuperset(self._noted):
+            atexit.register(self._keep_quietly, files)
 
     def _keep_quietly(self, files: CodeFiles) -> None:
         try:
