@@ -16,7 +16,7 @@ was: what is not so is imported by Python alone.
 A process that has built an entry writes the file when it ends, if one of its modules was not in it; a hit
 writes nothing.
 Left out is source whose next edit might not show, by the rules for records of source (source_records.py):
-what was changed less than SETTLED ago, or lies on a file system that is not known to keep times of change.
+what was changed just now, or lies on a file system that is not known to keep times of change.
 Like entries, the file belongs to this user alone, or it is not read.
 
 Version history: 1 is the first.
@@ -27,9 +27,7 @@ from __future__ import annotations
 import atexit
 import marshal
 import os
-import stat
 import sys
-import time
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
@@ -60,9 +58,6 @@ if TYPE_CHECKING:
             """Return True if the file system of `directory` keeps times of change that nobody can set."""
 
 
-SETTLED = 2_000_000_000
-"""Nanoseconds, longer than a time of change stays the same."""
-_SECOND = 1_000_000_000
 MOST = 16 << 20
 """The most bytes of a file."""
 
@@ -72,7 +67,7 @@ _ROOT = os.path.dirname(os.path.abspath(__file__))
 
 State = tuple[int, int, int, int]
 Row = tuple[str, str, bool, int, int, int, int, str, CodeType]
-Source = tuple[str, str, bool, str]
+Source = tuple[str, str, bool, State, str]
 
 
 class HitModules:
@@ -104,11 +99,10 @@ class HitModules:
             sys.meta_path.insert(sys.meta_path.index(PathFinder), self)
 
     def stop(self) -> None:
-        """Find nothing any longer, and forget what was noted."""
+        """Find nothing any longer, and be as before `start`."""
         if self in sys.meta_path:
             sys.meta_path.remove(self)
-        self._purpose = None
-        self._rows, self._found, self._noted, self._is_done = {}, set(), [], False
+        vars(self).update(vars(HitModules()))
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
@@ -209,7 +203,8 @@ def _kept(name: str) -> tuple[Row, ...]:
 
 
 def _sources_of(names: Sequence[str]) -> Iterator[Source]:
-    """Yield the modules that were imported from source files: name, source file, is a package, bytecode.
+    """Yield the modules that were imported from source files: name, source file, is a package, state of the
+    file, file of bytecode.
 
     A module that somebody has put under another name is not imported by that name.
     """
@@ -217,16 +212,18 @@ def _sources_of(names: Sequence[str]) -> Iterator[Source]:
         spec: Any = getattr(sys.modules.get(name), "__spec__", None)
         if spec is None or spec.name != name or not isinstance(spec.loader, SourceFileLoader):
             continue
-        if spec.cached is not None:
-            yield name, spec.loader.path, spec.submodule_search_locations is not None, spec.cached
+        state = _state(spec.loader.path)
+        if state is not None and spec.cached is not None:
+            is_package = spec.submodule_search_locations is not None
+            yield name, spec.loader.path, is_package, state, spec.cached
 
 
 def _with_code(shown: Sequence[Source]) -> Iterator[Row]:
-    for name, source, is_package, cached in shown:
-        before = _state(source)
+    """Yield rows of the modules whose source has not changed since it was looked at."""
+    for name, source, is_package, state, cached in shown:
         code = SourceFileLoader(name, source).get_code(name)
-        if before is not None and code is not None and before == _state(source):
-            yield name, source, is_package, *before, cached, code
+        if code is not None and state == _state(source):
+            yield name, source, is_package, *state, cached, code
 
 
 def _state(source: str) -> State | None:
@@ -238,18 +235,14 @@ def _state(source: str) -> State | None:
 
 
 def _shows_edits(found: Source, tells_changes: Callable[[str], bool]) -> bool:
-    """Return True if the times of a module's source are its own, kept by the system, and not too new."""
+    """Return True if no later edit of a module's source leaves its state as it is."""
+    from cachegraph.fingerprint.source_records import later_edits_show  # a hit imports it from the file
+
     _, source, *_ = found
-    home = os.path.dirname(source)
     try:
-        file, directory = os.lstat(source), os.lstat(home)
+        return later_edits_show(source) and tells_changes(os.path.dirname(source))
     except OSError:
         return False
-    is_own = (
-        stat.S_ISREG(file.st_mode) and file.st_dev == directory.st_dev and file.st_ctime_ns % _SECOND != 0
-    )
-    is_settled = time.time_ns() - max(file.st_mtime_ns, file.st_ctime_ns) > SETTLED
-    return is_own and is_settled and tells_changes(home)
 
 
 def _home(source: str, is_package: bool) -> str:

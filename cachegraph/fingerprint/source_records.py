@@ -104,6 +104,16 @@ def listed(directory: str) -> Listing | None:
     return Listing(found.digest(), names, numbers[2::3], taken) if names else None
 
 
+def later_edits_show(file: str) -> bool:
+    """Return True if every edit of a source file from now on gives it another time of change, if its file
+    system keeps these. Raises OSError."""
+    directory, name = os.path.split(file)
+    now, found = time.time_ns(), os.lstat(file)
+    listing = Listing(b"", [name], [found.st_ctime_ns], now)
+    is_file = found.st_mode >> _KIND == _REGULAR
+    return is_file and listing.settled <= now and listing.shows_edits(directory)
+
+
 def _list(directory: int, prefix: str, names: list[str], numbers: list[int]) -> None:
     """Add the files below an open directory, which is closed; raises OSError for a link in a file's place.
 

@@ -18,7 +18,9 @@ from types import ModuleType
 import pytest
 
 import cachegraph.hit_modules as hit_modules
-from cachegraph.hit_modules import SETTLED, HitModules
+from cachegraph.fingerprint import source_records
+from cachegraph.fingerprint.source_records import SETTLED
+from cachegraph.hit_modules import HitModules
 from cachegraph.store.filesystem import FileSystem
 from cachegraph.store.local import store as local_store
 from cachegraph.store.local.store import LocalStore
@@ -85,7 +87,7 @@ def process(tmp_path: Path, cache_directory: Path, monkeypatch: pytest.MonkeyPat
         (tmp_path / "kept_sample" / path).write_text(content)
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.setattr(sys, "dont_write_bytecode", False)
-    monkeypatch.setattr(hit_modules, "SETTLED", 0)
+    monkeypatch.setattr(source_records, "SETTLED", 0)
     monkeypatch.setattr(local_store, "file_system", lambda path: FileSystem("ext4", True))
     (cache_directory / "v1").mkdir(mode=0o700, parents=True, exist_ok=True)
     found = Process(tmp_path / "kept_sample", cache_directory)
@@ -244,13 +246,25 @@ def test_what_was_imported_before_a_second_start_is_not_noted(process: Process) 
 def test_source_whose_next_edit_might_not_show_is_left_out(
     process: Process, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(hit_modules, "SETTLED", SETTLED)
+    monkeypatch.setattr(source_records, "SETTLED", SETTLED)
     process.keep()
     assert process.kept() == []
     now = time.time_ns()
-    monkeypatch.setattr(hit_modules.time, "time_ns", lambda: now + 2 * SETTLED)
+    monkeypatch.setattr(source_records.time, "time_ns", lambda: now + 2 * SETTLED)
     process.keep()
     assert process.kept() == list(MODULES)
+
+
+def test_source_that_is_edited_while_it_is_read_is_left_out(
+    process: Process, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def file_system(path: Path) -> FileSystem:
+        (process.tree / "one.py").write_text(SOURCE["one.py"].replace("X = 1", "X = 7"))
+        return FileSystem("ext4", True)
+
+    monkeypatch.setattr(local_store, "file_system", file_system)
+    process.keep()
+    assert process.kept() == list(MODULES[1:])
 
 
 def test_source_on_a_file_system_without_times_of_change_is_left_out(

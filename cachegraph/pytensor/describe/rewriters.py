@@ -64,7 +64,7 @@ class PlainRewriters:
     def __init__(self, context: EncodingContext) -> None:
         self._context = context
         self._shared: dict[int, tuple[object, object]] = {}
-        """Ops and functions that several rewriters hold, each with its plain value, by id."""
+        """Functions that several rewriters hold, each with its plain value, by id."""
         self._writers: dict[type, Callable[[PlainRewriters, Any], object]] = {}
         self._outlines: dict[type, tuple[object, frozenset[str], tuple[str, ...]]] = {}
         """Classes of hosts as plain values, with the attributes that are not identity, and the slots."""
@@ -117,8 +117,10 @@ class PlainRewriters:
 
     def _writer_of(self, cls: type) -> Callable[[PlainRewriters, Any], object]:
         """Return the method that makes instances of a class plain values."""
-        if is_op_class(cls) or cls is FunctionType:
-            return PlainRewriters._once
+        if is_op_class(cls):
+            return PlainRewriters._op
+        if cls is FunctionType:
+            return PlainRewriters._function
         if cls is FromFunctionNodeRewriter:
             return PlainRewriters._named
         if issubclass(cls, type):
@@ -183,21 +185,22 @@ class PlainRewriters:
         self._context.modules.add(cls.__module__)
         return cls.__module__, cls.__qualname__
 
-    def _once(self, value: Any) -> object:
-        """Return the plain value of an Op or a function, found once unless its code may change."""
-        known = self._shared.get(id(value))
+    def _op(self, op: Any) -> object:
+        return "O", self._context.op(op)
+
+    def _function(self, function: Any) -> object:
+        """Return the plain value of a function, found once unless its code may change."""
+        known = self._shared.get(id(function))
         if known is not None:
             return known[1]
         context = self._context
         code, foreign = context.code, context.foreign
-        found = self._encoded(value)
+        found = self._encoded(function)
         if (context.code, context.foreign) == (code, foreign):
-            self._shared[id(value)] = value, found
+            self._shared[id(function)] = function, found
         return found
 
     def _encoded(self, value: Any) -> object:
-        if is_op_class(type(value)):
-            return "O", self._context.op(value)
         return "E", encode_value(value, self._context)
 
     def _object(self, value: Any) -> object:
