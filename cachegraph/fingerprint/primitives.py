@@ -83,6 +83,11 @@ def prefixed(content: bytes) -> bytes:
     return pack_uint(len(content)) + content
 
 
+def pack_text(text: str) -> bytes:
+    """Return `text` as the grammar's text."""
+    return prefixed(text.encode("utf-8", "surrogatepass"))
+
+
 def counted(items: Sequence[bytes]) -> tuple[bytes, ...]:
     """Return the packed number of items, and the items."""
     return pack_uint(len(items)), *items

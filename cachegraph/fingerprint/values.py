@@ -34,6 +34,7 @@ from typing import TYPE_CHECKING, Any
 
 from cachegraph.errors import Unfingerprintable
 from cachegraph.fingerprint.origin import importable_name
+from cachegraph.fingerprint.primitives import pack_text, pack_uint
 
 if TYPE_CHECKING:
     from cachegraph.fingerprint.encoder import Encoder
@@ -45,6 +46,9 @@ _pack_complex = struct.Struct("<dd").pack
 
 class NeverSet:
     """A placeholder for an attribute that was never set. It has no encoder, so its holder is refused."""
+
+
+_NEVER_SET = NeverSet()
 
 
 def _encode_none(encoder: Encoder, value: None) -> None:
@@ -208,7 +212,7 @@ def _encode_attributes(encoder: Encoder, value: object, names: Iterable[str]) ->
     name = ""
     try:
         for name in names:
-            encoder.value(getattr(value, name, NeverSet()))
+            encoder.value(getattr(value, name, _NEVER_SET))
     except Unfingerprintable as error:
         error.inside(f".{name}")
         raise
@@ -262,17 +266,20 @@ def record_encoder(cls: type, names: tuple[str, ...]) -> Callable[[Encoder, Any]
 
     Raises Unfingerprintable for a class that its name does not import.
     """
-    module, qualname = importable_name(cls)
+    head = b"D" + b"".join(map(pack_text, importable_name(cls))) + pack_uint(len(names))
+    fields = [(pack_text(name), name) for name in names]
 
     def encode_record(encoder: Encoder, value: Any) -> None:
         encoder.enter(value)
-        encoder.tag(b"D")
-        encoder.text(module)
-        encoder.text(qualname)
-        encoder.uint(len(names))
-        for name in names:
-            encoder.text(name)
-            _encode_attributes(encoder, value, (name,))
+        encoder.tag(head)
+        name = ""
+        try:
+            for label, name in fields:
+                encoder.tag(label)
+                encoder.value(getattr(value, name, _NEVER_SET))
+        except Unfingerprintable as error:
+            error.inside(f".{name}")
+            raise
         encoder.leave()
 
     return encode_record
