@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 
 from cachegraph.named_tuples import NamedTuple
 from engine.codegen import machine
@@ -19,9 +20,17 @@ class CommonCode(NamedTuple):
     code_level: int
 
     def compile(self, symbol: str, level: str) -> bytes:
-        """Return the object code for the CPU level `level`, under the name `symbol`."""
-        # More passes than this would take twice as long, and the machine would run no faster.
-        return compiled_ir(self.source().replace(f"@{self.entry}(", f"@{symbol}("), level, self.code_level)
+        """Return the object code for the CPU level `level`, under the name `symbol`.
+
+        It is compiled once in a process, also where nothing is stored.
+        """
+        return _compiled(self, symbol, level)
+
+
+@cache
+def _compiled(code: CommonCode, symbol: str, level: str) -> bytes:
+    # More passes than this would take twice as long, and the machine would run no faster.
+    return compiled_ir(code.source().replace(f"@{code.entry}(", f"@{symbol}("), level, code.code_level)
 
 
 COMMON_CODE = (
