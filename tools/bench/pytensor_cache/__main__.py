@@ -2,11 +2,12 @@
 
 Run as `python tools/bench/pytensor_cache` in an environment with PyTensor and PyMC. PyTensor alone and the
 engine are measured, with `--adapter` the adapter, too. First all modules are compiled to bytecode, and
-imported in a process that does not count. Each model is then compiled cold, once in each way, on caches that
-are kept for the run; then fresh processes of all ways take turns. The whole takes ten minutes on a quiet
-machine, half as much again with the adapter. Compared is `pytensor.function` and the first call together, by
-the clock and in seconds of the processor, the median over rounds of the ratio within a round; and a call
-after that, the least of all rounds. What PyTensor imports in order to compile is in its time, as it is in
+imported in a process that does not count. Each model is then compiled cold in each way, on empty caches, as
+often as there are rounds but only until PyTensor has taken a minute; the first caches are kept for the run.
+On these, fresh processes of all ways take turns. The whole takes a quarter of an hour on a quiet machine,
+half as much again with the adapter. Compared is `pytensor.function` and the first call together, by the clock
+and in seconds of the processor, the median over rounds of the ratio within a round; and a call after that,
+the least of all rounds. What PyTensor imports in order to compile is in its time, as it is in
 its users'; the ratio without it is shown too. The imports of PyMC and nutpie come before, in every way. What
 installing the adapter takes is in its time.
 
@@ -59,6 +60,8 @@ LARGE_NODES, LARGE_RATIO, RATIO = 500, 1 / 5, 1.0
 ENGINE_NODES, ENGINE_MEANS = 300, {"cold": 1 / 10, "call": 0.7}
 OF_PYMC_RATIOS = {"warm": 1 / 4}
 ENGINE_RATIOS = {"cold": 1 / 5, "warm": 1 / 8, "call": 1.0}
+COLD_SECONDS = 60.0
+"""Seconds of PyTensor's cold starts after which a model's are not repeated."""
 Report = dict[str, Any]
 
 
@@ -100,7 +103,7 @@ def parsed() -> argparse.Namespace:
     )
     parser.add_argument("--model", action="append", choices=MODELS, help="only this one; may be repeated")
     parser.add_argument("--adapter", action="store_true", help="measure the adapter with numba, too")
-    parser.add_argument("--rounds", type=int, default=3, help="of a warm process each way (default: 3)")
+    parser.add_argument("--rounds", type=int, default=3, help="of a process each way (default: 3)")
     parser.add_argument("--caches", type=Path, help="keep the caches here, and use what is there")
     parser.add_argument("--json", action="store_true", help="print all that was measured as JSON")
     parser.add_argument("--check", action="store_true", help="fail where a budget is missed")
@@ -128,10 +131,9 @@ def compared(
     """Return the times of all `ways` for `model`; `tell` gets the progress."""
     with tempfile.TemporaryDirectory(prefix="bench-pytensor-") as temporary:
         kept = (caches or Path(temporary)).resolve() / model
-        cold = {}
+        others = [] if caches else [Path(temporary) / f"cold-{number}" for number in range(1, rounds)]
+        cold = cold_starts(model, ways, [kept, *others], tell)
         for way in ways:
-            tell(f"{model}: cold, {way}")
-            cold[way] = measured(model, way, kept)
             if way != "engine":
                 measured(model, way, kept)  # not counted: what the second process still has to compile
         warm: dict[str, list[Report]] = {way: [] for way in ways}
@@ -140,6 +142,20 @@ def compared(
                 tell(f"{model}: {way}, round {number + 1} of {rounds}")
                 warm[way].append(measured(model, way, kept))
     return summary(cold, warm)
+
+
+def cold_starts(
+    model: str, ways: Sequence[str], caches: Sequence[Path], tell: Callable[[str], None]
+) -> dict[str, list[Report]]:
+    """Return the reports of all `ways` on each of `caches`, until PyTensor's have taken COLD_SECONDS."""
+    cold: dict[str, list[Report]] = {way: [] for way in ways}
+    for number, directory in enumerate(caches, 1):
+        for way in ways:
+            tell(f"{model}: cold, {way}, {number} of at most {len(caches)}")
+            cold[way].append(measured(model, way, directory))
+        if sum(total(report, 1) for report in cold["pytensor"]) >= COLD_SECONDS:
+            break
+    return cold
 
 
 def measured(model: str, way: str, caches: Path) -> Report:
@@ -168,15 +184,16 @@ def environment(way: str, caches: Path) -> dict[str, str]:
     }
 
 
-def summary(cold: dict[str, Report], warm: dict[str, list[Report]]) -> Report:
+def summary(cold: dict[str, list[Report]], warm: dict[str, list[Report]]) -> Report:
     """Medians in milliseconds, and the medians of the ratios within the rounds."""
-    result: Report = {"nodes": cold["pytensor"]["nodes"], "same": same(cold, warm), "ways": {}, "ratios": {}}
+    nodes = cold["pytensor"][0]["nodes"]
+    result: Report = {"nodes": nodes, "same": same(cold, warm), "ways": {}, "ratios": {}}
     for way, reports in warm.items():
         result["ways"][way] = {
-            "cold_ms": round(1e3 * total(cold[way], 0)),
-            "cold_cpu_ms": round(1e3 * total(cold[way], 1)),
-            "warm_ms": round(1e3 * statistics.median(total(report, 0) for report in reports), 1),
-            "warm_cpu_ms": round(1e3 * statistics.median(total(report, 1) for report in reports), 1),
+            "cold_ms": round(median_ms(cold[way], 0)),
+            "cold_cpu_ms": round(median_ms(cold[way], 1)),
+            "warm_ms": round(median_ms(reports, 0), 1),
+            "warm_cpu_ms": round(median_ms(reports, 1), 1),
             "call_us": round(min(report.get("call_us", 0.0) for report in reports), 1),
             "steps_ms": {
                 step: round(1e3 * statistics.median(report["steps"][step][0] for report in reports), 1)
@@ -190,27 +207,30 @@ def summary(cold: dict[str, Report], warm: dict[str, list[Report]]) -> Report:
     return result
 
 
+def median_ms(reports: list[Report], which: int) -> float:
+    """The median of the total in milliseconds: by the clock (0) or of the processor (1)."""
+    return 1e3 * statistics.median(total(report, which) for report in reports)
+
+
 def adapter_ratios(warm: dict[str, list[Report]]) -> dict[str, float]:
     """The adapter's parts of PyTensor's time, warm."""
-    pairs = list(zip(warm[ADAPTER], warm["pytensor"], strict=True))
-    found = {}
-    for name, which, imports in (("clock", 0, True), ("processor", 1, True), ("clock, no imports", 0, False)):
-        ratios = [total(mine, which) / total(theirs, which, imports) for mine, theirs in pairs]
-        found[name] = round(statistics.median(ratios), 3)
-    return found
+    asked = (("clock", 0, True), ("processor", 1, True), ("clock, no imports", 0, False))
+    return {name: round(median_ratio(warm, ADAPTER, which, imports), 3) for name, which, imports in asked}
 
 
-def engine_ratios(cold: dict[str, Report], warm: dict[str, list[Report]]) -> dict[str, float]:
+def engine_ratios(cold: dict[str, list[Report]], warm: dict[str, list[Report]]) -> dict[str, float]:
     """The engine's parts of PyTensor's seconds of the processor, cold and warm, and of its time of a call."""
-    pairs = zip(warm["engine"], warm["pytensor"], strict=True)
-    ratios = {
-        "cold": total(cold["engine"], 1) / total(cold["pytensor"], 1),
-        "warm": statistics.median(total(mine, 1) / total(theirs, 1) for mine, theirs in pairs),
-    }
+    ratios = {"cold": median_ratio(cold, "engine", 1), "warm": median_ratio(warm, "engine", 1)}
     if "call_us" in warm["engine"][0]:
         calls = [min(report["call_us"] for report in warm[way]) for way in ("engine", "pytensor")]
         ratios["call"] = calls[0] / calls[1]
     return {name: round(ratio, 4) for name, ratio in ratios.items()}
+
+
+def median_ratio(rounds: dict[str, list[Report]], way: str, which: int, imports: bool = True) -> float:
+    """The median over rounds of a way's part of PyTensor's total, of which imports may not be a part."""
+    pairs = zip(rounds[way], rounds["pytensor"], strict=True)
+    return statistics.median(total(mine, which) / total(theirs, which, imports) for mine, theirs in pairs)
 
 
 def total(report: Report, which: int, imports: bool = True) -> float:
@@ -222,7 +242,7 @@ def total(report: Report, which: int, imports: bool = True) -> float:
     )
 
 
-def same(cold: dict[str, Report], warm: dict[str, list[Report]]) -> str:
+def same(cold: dict[str, list[Report]], warm: dict[str, list[Report]]) -> str:
     """How results agree: "" if what each way finds is bit for bit what it stored, and close to
     PyTensor's; else what is wrong.
 
@@ -230,10 +250,10 @@ def same(cold: dict[str, Report], warm: dict[str, list[Report]]) -> str:
     rewrites does.
     """
     for way in [way for way in cold if way != "pytensor"]:
-        stored = cold[way]["results"]
+        stored = cold[way][0]["results"]
         if any(report["results"] != stored for report in warm[way]):
             return f"{way}: a hit gives other bits than the miss"
-        for mine, theirs in zip(numbers(stored), numbers(cold["pytensor"]["results"]), strict=True):
+        for mine, theirs in zip(numbers(stored), numbers(cold["pytensor"][0]["results"]), strict=True):
             if not np.allclose(mine, theirs, rtol=1e-8, atol=1e-8):
                 return f"{way}: other results than PyTensor's"
     return ""
