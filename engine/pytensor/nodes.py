@@ -82,9 +82,10 @@ class _NodeCall:
     def __init__(self, node: Any, places: Places) -> None:
         # A hit imports this module, and most have no such node.
         from engine.pytensor.draws import drawing_as_numba
+        from engine.pytensor.solvers import solving_by_engine
 
         self.node = node
-        run = drawing_as_numba(node)
+        run = solving_by_engine(drawing_as_numba(node))
         variables = dict.fromkeys([*run.inputs, *run.outputs])
         storage: dict[Any, list[Any]] = {variable: [None] for variable in variables}
         computed = {variable: [True] for variable in variables}

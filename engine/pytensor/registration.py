@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 
 NAME = "ENGINE"
-LINKER = "engine"
 OLDEST = "3.3.7"
 """The oldest release of PyTensor that the rules were tested with; others have other Ops."""
 
@@ -28,6 +27,7 @@ def register() -> str:
     from pytensor.graph.rewriting.db import RewriteDatabaseQuery
 
     from engine.pytensor.cached_linker import CachedEngineLinker
+    from engine.pytensor.solvers import LINKER
 
     if NAME not in predefined_modes:
         linker = CachedEngineLinker()

@@ -57,7 +57,7 @@ def make_default(mode: str) -> None:
     import pytensor
 
     import engine.pytensor
-    from engine.pytensor.registration import LINKER
+    from engine.pytensor.solvers import LINKER
 
     engine.pytensor.register()
     pytensor.config.linker = LINKER
