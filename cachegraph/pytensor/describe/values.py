@@ -50,7 +50,7 @@ from cachegraph.errors import Unfingerprintable
 from cachegraph.fingerprint.encoder import Encoder
 from cachegraph.fingerprint.encoding import ValueEncoder, encode
 from cachegraph.fingerprint.origin import is_importable, origin_of, write_origin
-from cachegraph.fingerprint.primitives import HASH_VERSION, pack_uint, prefixed, strong_digest
+from cachegraph.fingerprint.primitives import HASH_VERSION, pack_text, pack_uint, prefixed, strong_digest
 from cachegraph.pytensor.describe.attributes import (
     HEAP_TYPE,
     attributes_of,
@@ -236,9 +236,9 @@ def _encode_plainly(op: Any, context: EncodingContext) -> bytes | None:
         if kind in _PLAIN or _is_plain(value):
             parts.append(_plain_attribute(name, marshal.dumps(value, 2)))
         elif _kind_of(kind) is _OP:
-            parts += (_text(name), b"O", prefixed(context.op(value)))
+            parts += (pack_text(name), b"O", prefixed(context.op(value)))
         elif kind is frozendict and _is_plain(value._dict):
-            parts += (_text(name), b"Q", prefixed(encode(value._dict)))
+            parts += (pack_text(name), b"Q", prefixed(encode(value._dict)))
         else:
             return None
     return b"".join(parts)
@@ -247,11 +247,7 @@ def _encode_plainly(op: Any, context: EncodingContext) -> bytes | None:
 @lru_cache(maxsize=10_000)
 def _plain_attribute(name: str, written: bytes) -> bytes:
     """Return an attribute with a plain value, which marshal has written: equal numbers may differ."""
-    return _text(name) + encode(marshal.loads(written)).removeprefix(_VERSION)
-
-
-def _text(text: str) -> bytes:
-    return prefixed(text.encode("utf-8", "surrogatepass"))
+    return pack_text(name) + encode(marshal.loads(written)).removeprefix(_VERSION)
 
 
 def _is_plain(value: Any) -> bool:
@@ -319,7 +315,7 @@ def _release_row(cls: type, described: tuple[str, ...]) -> bytes | None:
         return None
     module = cls.__module__
     origin = release_row_of_module(module, described).removeprefix(_VERSION)
-    return b"".join((_VERSION, b"r", _text(module), _text(cls.__qualname__), origin))
+    return b"".join((_VERSION, b"r", pack_text(module), pack_text(cls.__qualname__), origin))
 
 
 def _code_row(cls: type, context: EncodingContext) -> bytes:

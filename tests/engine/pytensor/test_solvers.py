@@ -35,12 +35,17 @@ def registered() -> None:
     engine.pytensor.register()
 
 
-def both(inputs: list[Any], outputs: list[Any], *values: Any) -> list[tuple[Any, Any]]:
-    """Return the results of the engine, each beside that of PyTensor in Python."""
+def functions(inputs: list[Any], outputs: list[Any]) -> tuple[Any, Any]:
+    """Return the engine's function, and PyTensor's in Python."""
     own = pytensor.function(inputs, outputs, mode="ENGINE")
     assert "PyTensor computes" in engine.pytensor.explain(own)
     with pytensor.config.change_flags(cxx=""):
-        other = pytensor.function(inputs, outputs, mode="FAST_COMPILE")
+        return own, pytensor.function(inputs, outputs, mode="FAST_COMPILE")
+
+
+def both(inputs: list[Any], outputs: list[Any], *values: Any) -> list[tuple[Any, Any]]:
+    """Return the results of the engine, each beside that of PyTensor in Python."""
+    own, other = functions(inputs, outputs)
     return list(zip(own(*values), other(*values), strict=True))
 
 
@@ -79,8 +84,7 @@ def test_numbers_are_solved_by_each_solver(dtype: str) -> None:
 def test_a_solver_that_fails_says_so_as_pytensors_does() -> None:
     x, a = pt.dscalars("x", "a")
     solution = root_scalar(x**2 + a, x, method="brentq", bracket=[-1.0, 1.0])
-    for mode in ("ENGINE", "FAST_COMPILE"):
-        f = pytensor.function([x, a], list(solution), mode=mode)
+    for f in functions([x, a], list(solution)):
         with pytest.raises(ValueError, match="must have different signs"):
             f(1.0, 2.0)
 

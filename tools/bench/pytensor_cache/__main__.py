@@ -4,7 +4,7 @@ Run as `python tools/bench/pytensor_cache` in an environment with PyTensor and P
 engine are measured, with `--adapter` the adapter, too. First all modules are compiled to bytecode, and
 imported in a process that does not count. Each model is then compiled cold in each way, on empty caches, as
 often as there are rounds but only until PyTensor has taken a minute; the first caches are kept for the run.
-On these, fresh processes of all ways take turns. The whole takes a quarter of an hour on a quiet machine,
+On these, fresh processes of all ways take turns. The whole takes half an hour on two slow cores,
 half as much again with the adapter. Compared is `pytensor.function` and the first call together, by the clock
 and in seconds of the processor, the median over rounds of the ratio within a round; and a call after that,
 the least of all rounds. What PyTensor imports in order to compile is in its time, as it is in
