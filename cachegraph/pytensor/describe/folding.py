@@ -28,9 +28,11 @@ def recording_folds(fold: Callable[..., Any]) -> Callable[..., Any]:
     """Return `fold`, PyTensor's constant folding of a node, made to record the Op that it runs."""
 
     def noted(fgraph: Any, node: Any) -> Any:
-        if all(isinstance(variable, Constant) for variable in node.inputs):
-            for found in vars(_recording).get("lists", ()):
-                found.append(node.op)
+        for variable in node.inputs:
+            if variable.owner is not None or not isinstance(variable, Constant):
+                return False
+        for found in vars(_recording).get("lists", ()):
+            found.append(node.op)
         return fold(fgraph, node)
 
     return noted

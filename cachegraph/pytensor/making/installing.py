@@ -139,9 +139,14 @@ def _with_lookup(rewrite_inner_graph: Any) -> Any:
     """Return PyTensor's `rewrite_inner_graph` with the cache in front of the rewriting of each graph."""
 
     def rewrite_or_find(fgraph: Any, match: Any, rewrite: Any) -> Any:
-        from cachegraph.pytensor.stored.inner_lookup import find_or_rewrite  # a hit rewrites nothing
+        from cachegraph.pytensor.making.rewritten_graph import rewritten_quickly  # a hit rewrites nothing
+        from cachegraph.pytensor.stored.inner_lookup import find_or_rewrite
 
-        return rewrite_inner_graph(fgraph, match, partial(find_or_rewrite, rewrite))
+        def rewrite_quickly(linker: Any, op: Any, node: Any, inner: Any, *, mode: Any) -> None:
+            with rewritten_quickly(inner):
+                rewrite(linker, op, node, inner, mode=mode)
+
+        return rewrite_inner_graph(fgraph, match, partial(find_or_rewrite, rewrite_quickly))
 
     return rewrite_or_find
 

@@ -12,6 +12,19 @@ from cachegraph.pytensor.errors import note_failure
 from cachegraph.pytensor.stored.stored_graph import StoredGraph
 
 
+class _RewritingMaker(FunctionMaker):
+    """PyTensor's maker, whose graph is rewritten quickly."""
+
+    @staticmethod
+    def prepare_fgraph(
+        inputs: Any, outputs: Any, additional_outputs: Any, fgraph: Any, mode: Any, profile: Any
+    ) -> None:
+        from cachegraph.pytensor.making.rewritten_graph import rewritten_quickly  # a hit rewrites nothing
+
+        with rewritten_quickly(fgraph):
+            FunctionMaker.prepare_fgraph(inputs, outputs, additional_outputs, fgraph, mode, profile)
+
+
 class UncachedMaking:
     """One request to PyTensor's FunctionMaker; `maker` and `function` are what it has made, if it has.
 
@@ -27,7 +40,7 @@ class UncachedMaking:
         """Return the optimized graph of the request, or of `wanted` instead; raises what PyTensor raises."""
         inputs, outputs = (self._inputs, self._outputs) if wanted is None else (wanted.inputs, wanted.outputs)
         # Unused inputs were reported when the request came in.
-        maker = FunctionMaker(inputs, outputs, **{**self._options, "on_unused_input": "ignore"})
+        maker = _RewritingMaker(inputs, outputs, **{**self._options, "on_unused_input": "ignore"})
         maker.on_unused_input = self._options.get("on_unused_input")
         if wanted is not None:
             maker.unpack_single, maker.return_none = wanted.unpack_single, wanted.return_none
