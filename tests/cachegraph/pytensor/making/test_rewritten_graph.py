@@ -99,20 +99,14 @@ def heard_in(quickly: bool) -> list[tuple[Any, ...]]:
     new = inner * pt.sqrt(inner + x)
     later, first = Listener(), Listener()
 
-    def replace() -> None:
+    with rewritten_quickly(fgraph) if quickly else nullcontext():
+        assert isinstance(fgraph, RewrittenGraph) == quickly
         fgraph.attach_feature(first)
         fgraph.replace(old, new, reason="first")
         fgraph.attach_feature(later)
         fgraph.remove_feature(first)
         fgraph.replace(new, old, reason=MERGE)
         fgraph.replace_all_validate([(fgraph.outputs[0], x)], reason="last")
-
-    if quickly:
-        with rewritten_quickly(fgraph):
-            assert isinstance(fgraph, RewrittenGraph)
-            replace()
-    else:
-        replace()
     known = [v.owner for v in ancestors([*outputs, new, old]) if v.owner is not None]
     return [
         tuple(known.index(part) if part in known else str(part) for part in event)
@@ -161,10 +155,7 @@ def test_the_constants_are_merged_that_pytensor_merges(values: list[Any]) -> Non
     def merged(quickly: bool) -> list[list[int]]:
         x = pt.dscalar("x")
         fgraph = FunctionGraph([x], [pt.add(x, pt.constant(value)) for value in values], clone=False)
-        if quickly:
-            with rewritten_quickly(fgraph):
-                MergeOptimizer().rewrite(fgraph)
-        else:
+        with rewritten_quickly(fgraph) if quickly else nullcontext():
             MergeOptimizer().rewrite(fgraph)
         assert type(fgraph.merge_feature) is MergeFeature
         constants = [output.owner.inputs[1] for output in fgraph.outputs]
